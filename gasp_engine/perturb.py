@@ -1,0 +1,187 @@
+"""Passages -> units -> conditions: what is removed, and what the scorer sees of the rest.
+
+    passages   [ "A. B.", "C.", "A. B." ]
+    units      0: "A. B." (passages 0 and 2, removed together)   1: "C."
+    conditions full {0,1}   none {}   without 0 {1}   without 1 {0}
+
+Units partition the text of every passage that is not blank: concatenating a passage's pieces gives
+the passage back, so nothing of the evidence is lost by cutting.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from .types import Condition, Passage, PassageSpan, Unit
+
+SEPARATOR = "\n\n"
+"""What stands between two passages in the context."""
+
+SpanSplitter = Callable[[str], Sequence[tuple[int, int]]]
+"""Text -> sorted, disjoint spans of sentences."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One stretch of the rendered context and the unit it belongs to."""
+
+    start: int
+    """First code point in the rendered context."""
+    end: int
+    """One past the last."""
+    unit: int
+    """Index of the unit."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """The evidence of one question: passages, and the units that can be removed from them."""
+
+    passages: tuple[Passage, ...]
+    """As the caller gave them, blank ones included (they have no unit)."""
+    units: tuple[Unit, ...]
+    """In reading order of their first span."""
+    separator: str = SEPARATOR
+    """What stands between two passages."""
+
+    @cached_property
+    def _spans(self) -> tuple[tuple[PassageSpan, int], ...]:
+        spans = [(span, unit.index) for unit in self.units for span in unit.spans]
+        return tuple(sorted(spans, key=lambda item: (item[0].passage, item[0].start)))
+
+    def layout(self, kept: Sequence[int]) -> tuple[str, tuple[Piece, ...]]:
+        """The context text under a condition, and which unit each part of it comes from.
+
+        Pieces of one passage follow each other directly; between passages stands the separator,
+        which belongs to no unit. Edges of a passage are trimmed of white space.
+
+        Args:
+            kept: indices of the units that are shown.
+
+        Returns:
+            The text, and its pieces sorted by position.
+        """
+        shown = set(kept)
+        text = ""
+        pieces: list[Piece] = []
+        block: list[tuple[str, int]] = []
+
+        def flush() -> None:
+            nonlocal text
+            while block and not block[0][0].strip():
+                block.pop(0)
+            while block and not block[-1][0].strip():
+                block.pop()
+            if not block:
+                return
+            block[0] = (block[0][0].lstrip(), block[0][1])
+            block[-1] = (block[-1][0].rstrip(), block[-1][1])
+            if text:
+                text += self.separator
+            for part, unit in block:
+                pieces.append(Piece(len(text), len(text) + len(part), unit))
+                text += part
+            block.clear()
+
+        last = -1
+        for span, unit in self._spans:
+            if unit not in shown:
+                continue
+            if span.passage != last:
+                flush()
+                last = span.passage
+            block.append((self.passages[span.passage].text[span.start : span.end], unit))
+        flush()
+        return text, tuple(pieces)
+
+    def render(self, kept: Sequence[int]) -> str:
+        """The context text under a condition; empty when nothing is kept."""
+        return self.layout(kept)[0]
+
+    @property
+    def full(self) -> Condition:
+        """All units shown."""
+        return Condition(tuple(range(len(self.units))), "full")
+
+    @property
+    def none(self) -> Condition:
+        """No unit shown."""
+        return Condition((), "none")
+
+    def without(self, *removed: int) -> Condition:
+        """All units but the given ones."""
+        kept = tuple(k for k in range(len(self.units)) if k not in removed)
+        return Condition(kept, "without " + "+".join(map(str, removed)))
+
+    def only(self, *kept: int) -> Condition:
+        """The given units and no other."""
+        return Condition(tuple(sorted(kept)), "only " + "+".join(map(str, sorted(kept))))
+
+    def leave_one_out(self) -> tuple[Condition, ...]:
+        """`full`, `none` and `without k` for every unit; without repeats when K < 2."""
+        conditions = [self.full, self.none]
+        if len(self.units) > 1:
+            conditions += [self.without(k) for k in range(len(self.units))]
+        return tuple(conditions)
+
+
+def build_context(
+    passages: Sequence[Passage],
+    *,
+    max_unit_chars: int | None = None,
+    split: SpanSplitter | None = None,
+) -> Context:
+    """Cut passages into units; copies of the same text become one unit, removed together.
+
+    Args:
+        passages: the evidence; blank passages get no unit.
+        max_unit_chars: longest unit, in code points; a longer passage is cut at the ends of its
+            sentences as `split` finds them, and inside a sentence only where it must.
+            None: a passage is one unit.
+        split: finds sentences; None: no sentence ends are known.
+    """
+    groups: dict[str, list[PassageSpan]] = {}
+    for index, passage in enumerate(passages):
+        if passage.is_blank:
+            continue
+        for start, end in cut(passage.text, max_unit_chars, split):
+            key = _fold(passage.text[start:end])
+            groups.setdefault(key, []).append(PassageSpan(index, start, end))
+    units = tuple(
+        Unit(k, tuple(spans), passages[spans[0].passage].text[spans[0].start : spans[0].end])
+        for k, spans in enumerate(groups.values())
+    )
+    return Context(tuple(passages), units)
+
+
+def cut(
+    text: str, max_chars: int | None, split: SpanSplitter | None
+) -> list[tuple[int, int]]:
+    """Ranges that partition `text`, each at most `max_chars` long, cut at sentence ends."""
+    if max_chars is None or len(text) <= max_chars:
+        return [(0, len(text))]
+    ends = [start for start, _ in (split(text) if split else ()) if start > 0]
+    ranges: list[tuple[int, int]] = []
+    start = 0
+    for stop in [*ends, len(text)]:
+        previous = ranges[-1] if ranges else None
+        while stop - start > max_chars:
+            space = text.rfind(" ", start + max_chars // 2, start + max_chars)
+            middle = space + 1 if space > 0 else start + max_chars
+            ranges.append((start, middle))
+            start = middle
+            previous = None
+        if previous and stop - previous[0] <= max_chars:
+            ranges[-1] = (previous[0], stop)
+        elif stop > start:
+            ranges.append((start, stop))
+        start = stop
+    return ranges
+
+
+def _fold(text: str) -> str:
+    """Copies that differ in white space or letter case alone are the same evidence."""
+    return re.sub(r"\s+", " ", text).strip().casefold()
