@@ -1,0 +1,175 @@
+"""Words of a text, and what an answer says that no passage does: evidence that costs nothing.
+
+Words are found without a language model: runs of letters and digits, and for scripts that are
+written without spaces, pairs of neighbouring characters. A *content* word is one that is not among
+the most frequent function words of a few European languages; every number is content.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .types import Sentence, Tokens
+
+_NUMBER = r"\d+(?:[.,:/]\d+)*"
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+_WORD = re.compile(rf"{_NUMBER}|[{_UNSPACED}]+|(?:(?![{_UNSPACED}])[^\W\d_])+(?:[’'](?:[^\W\d_])+)*")
+_IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
+
+_FUNCTION_WORDS = frozenset(
+    """
+    a about after again all also am an and any are as at be because been before being between both
+    but by can could did do does doing down during each few for from further had has have having he
+    her here hers him his how i if in into is it its itself just me more most my no nor not now of
+    off on once only or other our out over own said same she should so some such than that the their
+    them then there these they this those through to too under until up very was we were what when
+    where which while who whom why will with would you your may might must shall upon within without
+    according since still however although though per via
+    der die das den dem des ein eine einen einem einer und oder aber ist sind war waren wird werden
+    mit von zu im in am auf für nicht auch als wie bei nach aus dass sich es er sie wir ihr
+    le la les un une des du de et ou est sont dans pour sur par avec que qui ne pas ce cette ces il
+    elle ils elles nous vous se son sa ses au aux en
+    el los las y o es son por con para una del al que no se su sus lo como más
+    il lo gli i e di da con su per tra che non si un uno
+    o os as um uma do da dos das no na em por com para que não se
+    het een en van op te dat die niet is zijn was met voor aan
+    """.split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word and where it stands."""
+
+    start: int
+    """First code point."""
+    end: int
+    """One past the last."""
+    key: str
+    """What it is compared by: folded case, without accents' variants, plural and digit grouping."""
+    is_content: bool
+    """Whether it can carry a fact."""
+    is_number: bool
+    """Whether it begins with a digit."""
+    is_name: bool
+    """Whether it is capitalized and not the first word."""
+
+
+def words(text: str) -> list[Word]:
+    """The words of a text, in order.
+
+    >>> [w.key for w in words("The 1,200 dams opened.") if w.is_content]
+    ['1200', 'dam', 'opened']
+    """
+    found: list[Word] = []
+    fresh = True
+    last_end = 0
+    for match in _WORD.finditer(text):
+        start, end, raw = match.start(), match.end(), match.group()
+        if re.search(r"[.!?:。！？\n]", text[last_end:start]):
+            fresh = True
+        last_end = end
+        if _IS_UNSPACED.match(raw):
+            steps = range(max(1, len(raw) - 1))
+            found += [
+                Word(start + i, min(start + i + 2, end), raw[i : i + 2], True, False, False)
+                for i in steps
+            ]
+        else:
+            is_number = raw[0].isdigit()
+            key = _number_key(raw) if is_number else _word_key(raw)
+            is_content = is_number or (len(key) > 1 and raw.casefold() not in _FUNCTION_WORDS)
+            is_name = not fresh and raw[0].isupper() and is_content and not is_number
+            found.append(Word(start, end, key, is_content, is_number, is_name))
+        fresh = False
+    return found
+
+
+def _number_key(raw: str) -> str:
+    """Grouping commas are dropped: `1,200` and `1200` are one number; `1,5` stays."""
+    folded = unicodedata.normalize("NFKC", raw)
+    return re.sub(r"[,.](?=\d{3}(?:\D|$))", "", folded) if re.search(r"[,]", folded) else folded
+
+
+def _word_key(raw: str) -> str:
+    key = unicodedata.normalize("NFKC", raw).casefold().replace("’", "'")
+    key = key.removesuffix("'s")
+    if len(key) > 4 and key.endswith("ies"):
+        return key[:-3] + "y"
+    if len(key) > 3 and key.endswith("s") and not key.endswith("ss"):
+        return key[:-1]
+    return key
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalEvidence:
+    """What one sentence says that the sources do not."""
+
+    n_content: int
+    """Content words of the sentence."""
+    novelty: float
+    """Share of them that stand in no source, in [0, 1]; 0 when there are none."""
+    novel_bigrams: float
+    """Share of pairs of neighbouring content words that no source holds as neighbours."""
+    missing_numbers: tuple[str, ...]
+    """Numbers, as written, that stand in no source."""
+    missing_names: tuple[str, ...]
+    """Capitalized words, as written, that stand in no source."""
+
+
+class LexicalIndex:
+    """The words of all sources, to look sentences up in."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._keys: set[str] = set()
+        self._pairs: set[tuple[str, str]] = set()
+        for text in texts:
+            keys = [w.key for w in words(text) if w.is_content]
+            self._keys.update(keys)
+            self._pairs.update(zip(keys, keys[1:], strict=False))
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._keys
+
+    def evidence(self, text: str) -> LexicalEvidence:
+        """Compare one sentence with the sources."""
+        content = [w for w in words(text) if w.is_content]
+        missing = [w for w in content if w.key not in self._keys]
+        pairs = [(a.key, b.key) for a, b in zip(content, content[1:], strict=False)]
+        novel = sum(pair not in self._pairs for pair in pairs)
+        return LexicalEvidence(
+            n_content=len(content),
+            novelty=len(missing) / len(content) if content else 0.0,
+            novel_bigrams=novel / len(pairs) if pairs else 0.0,
+            missing_numbers=tuple(text[w.start : w.end] for w in missing if w.is_number),
+            missing_names=tuple(text[w.start : w.end] for w in missing if w.is_name),
+        )
+
+
+def content_tokens(tokens: Tokens, text: str) -> np.ndarray:
+    """[T] bool: whether a token's first character that is not white space is in a content word."""
+    inside = np.zeros(len(text) + 1, dtype=bool)
+    for word in words(text):
+        if word.is_content:
+            inside[word.start : word.end] = True
+    mask = np.zeros(len(tokens), dtype=bool)
+    for t, (start, end) in enumerate(tokens.offsets):
+        position = start
+        while position < end and text[position].isspace():
+            position += 1
+        mask[t] = bool(inside[min(position, len(text))]) if position < end else False
+    return mask
+
+
+def overlap(sentence: Sentence | str, text: str) -> float:
+    """Share of the sentence's content words that `text` holds, in [0, 1]."""
+    body = sentence if isinstance(sentence, str) else sentence.text
+    keys = {w.key for w in words(body) if w.is_content}
+    if not keys:
+        return 0.0
+    return len(keys & {w.key for w in words(text)}) / len(keys)
