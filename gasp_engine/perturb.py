@@ -49,7 +49,7 @@ class Context:
 
     @cached_property
     def _spans(self) -> tuple[tuple[PassageSpan, int], ...]:
-        spans = [(span, unit.index) for unit in self.units for span in unit.spans]
+        spans = [(s, unit.index) for unit in self.units for s in (*unit.spans, *unit.copies)]
         return tuple(sorted(spans, key=lambda item: (item[0].passage, item[0].start)))
 
     def layout(self, kept: Sequence[int]) -> tuple[str, tuple[Piece, ...]]:
@@ -131,7 +131,7 @@ class Context:
 def build_context(
     passages: Sequence[Passage],
     *,
-    max_unit_chars: int | None = None,
+    max_unit_chars: int | Sequence[int | None] | None = None,
     split: SpanSplitter | None = None,
 ) -> Context:
     """Cut passages into units; copies of the same text become one unit, removed together.
@@ -140,21 +140,56 @@ def build_context(
         passages: the evidence; blank passages get no unit.
         max_unit_chars: longest unit, in code points; a longer passage is cut at the ends of its
             sentences as `split` finds them, and inside a sentence only where it must.
-            None: a passage is one unit.
+            One number, or one a passage. None: a passage is one unit.
         split: finds sentences; None: no sentence ends are known.
     """
+    if max_unit_chars is None or isinstance(max_unit_chars, int):
+        limits: Sequence[int | None] = [max_unit_chars] * len(passages)
+    else:
+        limits = max_unit_chars
     groups: dict[str, list[PassageSpan]] = {}
-    for index, passage in enumerate(passages):
+    for index, (passage, limit) in enumerate(zip(passages, limits, strict=True)):
         if passage.is_blank:
             continue
-        for start, end in cut(passage.text, max_unit_chars, split):
+        for start, end in cut(passage.text, limit, split):
             key = _fold(passage.text[start:end])
             groups.setdefault(key, []).append(PassageSpan(index, start, end))
     units = tuple(
-        Unit(k, tuple(spans), passages[spans[0].passage].text[spans[0].start : spans[0].end])
-        for k, spans in enumerate(groups.values())
+        Unit(k, (first,), passages[first.passage].text[first.start : first.end], tuple(copies))
+        for k, (first, *copies) in enumerate(groups.values())
     )
     return Context(tuple(passages), units)
+
+
+def group_context(passages: Sequence[Passage], n_groups: int, split: SpanSplitter) -> Context:
+    """The paper's units: all sentences in order, in `n_groups` runs of nearly equal length.
+
+    A run may cross from one passage into the next; it is then one unit with several spans.
+    Fewer sentences than groups give one unit a sentence.
+    """
+    sentences: list[PassageSpan] = []
+    for index, passage in enumerate(passages):
+        if passage.is_blank:
+            continue
+        starts = [start for start, _ in split(passage.text)]
+        edges = [0, *[start for start in starts if start > 0], len(passage.text)]
+        sentences += [
+            PassageSpan(index, a, b) for a, b in zip(edges, edges[1:], strict=False) if b > a
+        ]
+    n = min(n_groups, len(sentences))
+    units: list[Unit] = []
+    for k in range(n):
+        run = sentences[k * len(sentences) // n : (k + 1) * len(sentences) // n]
+        spans: list[PassageSpan] = []
+        for span in run:
+            if spans and spans[-1].passage == span.passage:
+                spans[-1] = PassageSpan(span.passage, spans[-1].start, span.end)
+            else:
+                spans.append(span)
+        first = spans[0]
+        text = passages[first.passage].text[first.start : first.end]
+        units.append(Unit(k, tuple(spans), text))
+    return Context(tuple(passages), tuple(units), separator=" ")
 
 
 def cut(

@@ -75,9 +75,11 @@ class Unit:
     index: int
     """Position among the units, from 0."""
     spans: tuple[PassageSpan, ...]
-    """Where the unit stands. The first is the one that is cited; the others are its duplicates."""
+    """Where the unit stands; several when it runs from one passage into the next."""
     text: str
     """The characters of the first span, exactly."""
+    copies: tuple[PassageSpan, ...] = ()
+    """Where else the same text stands: removed together, listed as duplicates."""
 
 
 @dataclass(frozen=True, slots=True)
