@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from .options import CheckOptions
     from .prepare import Example
     from .report import Citation, Report, SentenceReport
-    from .segment import segment
     from .session import GroundingSession
     from .types import Passage
 
@@ -29,7 +28,6 @@ _HOMES = {
     "Passage": "types",
     "Report": "report",
     "SentenceReport": "report",
-    "segment": "segment",
 }
 
 __all__ = [
@@ -43,7 +41,6 @@ __all__ = [
     "Passage",
     "Report",
     "SentenceReport",
-    "segment",
 ]
 __version__ = "0.1.0"
 
