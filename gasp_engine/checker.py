@@ -122,7 +122,9 @@ class GroundingChecker:
         """
         return self.check_many([Example(question, passages, answer)])[0]  # pyright: ignore[reportArgumentType]
 
-    def check_many(self, examples: Iterable[Example | dict[str, Any] | tuple[Any, ...]]) -> list[Report]:
+    def check_many(
+        self, examples: Iterable[Example | dict[str, Any] | tuple[Any, ...]]
+    ) -> list[Report]:
         """Reports on many answers, scored together; the same as one by one."""
         prepared = [prepare(as_example(e), self.scorer, self.options) for e in examples]
         requests = [request for p in prepared for request in p.requests]

@@ -31,7 +31,7 @@ TOP_SHARE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class SpanFeatures:
-    """What is known of one span. Nats per token where not said otherwise; None where not measured."""
+    """What is known of one span: nats per token where not said otherwise, None if not measured."""
 
     n_tokens: int
     """Tokens of the span."""

@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from .types import Condition, Passage, PassageSpan, Unit
 
@@ -173,9 +174,7 @@ def group_context(passages: Sequence[Passage], n_groups: int, split: SpanSplitte
             continue
         starts = [start for start, _ in split(passage.text)]
         edges = [0, *[start for start in starts if start > 0], len(passage.text)]
-        sentences += [
-            PassageSpan(index, a, b) for a, b in zip(edges, edges[1:], strict=False) if b > a
-        ]
+        sentences += [PassageSpan(index, a, b) for a, b in pairwise(edges) if b > a]
     n = min(n_groups, len(sentences))
     units: list[Unit] = []
     for k in range(n):
@@ -192,9 +191,7 @@ def group_context(passages: Sequence[Passage], n_groups: int, split: SpanSplitte
     return Context(tuple(passages), tuple(units), separator=" ")
 
 
-def cut(
-    text: str, max_chars: int | None, split: SpanSplitter | None
-) -> list[tuple[int, int]]:
+def cut(text: str, max_chars: int | None, split: SpanSplitter | None) -> list[tuple[int, int]]:
     """Ranges that partition `text`, each at most `max_chars` long, cut at sentence ends."""
     if max_chars is None or len(text) <= max_chars:
         return [(0, len(text))]

@@ -10,7 +10,7 @@ from .align import assign
 from .errors import InputTypeError
 from .options import CheckOptions
 from .perturb import Context, build_context, group_context
-from .scorers.base import ScoreRequest, Scorer
+from .scorers.base import Scorer, ScoreRequest
 from .segment import segment, sentence_spans
 from .types import Passage, Sentence, Tokens, as_passages, as_text
 from .windows import Group, plan_groups, room_for_units, shortlist
@@ -117,9 +117,7 @@ def prepare(example: Example, scorer: Scorer, options: CheckOptions) -> Prepared
             f"{len(context.units)} units of evidence: the {len(probed)} that share most words with "
             f"the answer were left out one by one, the others only together (max_units)"
         )
-    groups = plan_groups(
-        scorer, context, question, tokens, probed=probed, passes=options.passes
-    )
+    groups = plan_groups(scorer, context, question, tokens, probed=probed, passes=options.passes)
     if len(groups) > 1:
         warnings.append(_window_warning(context, groups, scorer))
     return Prepared(

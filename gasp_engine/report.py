@@ -79,7 +79,7 @@ class SentenceReport:
     citations: tuple[Citation, ...] = ()
     """Strongest first; empty for a flagged sentence."""
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Further findings: `against`, `parametric`, `markers`, `tokens`, … where they were asked for."""
+    """Further findings where they were asked for: `against`, `parametric`, `markers`, `tokens`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Report:
     answer: str
     """As given."""
     grounded: bool | None
-    """True: claims were scored and none is flagged; False: one is flagged; None: nothing to judge."""
+    """True: there are claims and none is flagged; False: one is flagged; None: nothing to judge."""
     score: float | None
     """Of the whole answer; higher = less supported."""
     probability: float | None
