@@ -16,7 +16,7 @@ Splitter = Literal["default", "paper"]
 
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
-    """Options of a check; the defaults are the product's, `paper()` gives the paper's."""
+    """Options of a check; the defaults are the product's, `paper()` the paper's."""
 
     passes: Passes = "all"
     """`"two"`: full and none alone, which gives verdicts without citations."""

@@ -28,7 +28,10 @@ class _Parser(argparse.ArgumentParser):
 
 def build_parser() -> argparse.ArgumentParser:
     """The parser with all subcommands."""
-    parser = _Parser(prog="gasp-engine", description=__doc__.split("\n")[0].strip("`"))
+    parser = _Parser(
+        prog="gasp-engine",
+        description="Which parts of a RAG answer rest on the retrieved passages, and which on nothing.",
+    )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in COMMANDS:
