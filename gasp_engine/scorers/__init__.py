@@ -1,0 +1,1 @@
+"""What reads an answer under several conditions: see `base` for the contract."""

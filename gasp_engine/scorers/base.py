@@ -2,9 +2,9 @@
 
     ScoreRequest(question, context, answer tokens, conditions)  ->  TokenScores [C, T]
 
-`score` takes whole answers, many at a time. `open` keeps the state of one question and its evidence
-so that an answer can be scored piece by piece while it is still being written; the pieces' rows, put
-side by side, equal what `score` says of the whole answer.
+`score` takes whole answers, many at a time. `open` keeps the state of one question and its
+evidence so that an answer can be scored piece by piece while it is still being written; the pieces'
+rows, put side by side, equal what `score` says of the whole answer.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
+from ..errors import ContextLengthError, InputError, NumericalError
 from ..perturb import Context
 from ..types import Condition, Tokens, TokenScores
 
@@ -102,3 +103,35 @@ class Scorer(Protocol):
     ) -> ScoringState:
         """Begin an answer that will arrive in pieces; encodes the evidence at once."""
         ...
+
+
+def require_full_first(context: Context, conditions: Sequence[Condition]) -> None:
+    """Refuse conditions that do not begin with the full one.
+
+    Raises:
+        InputError: says which condition stands first instead.
+    """
+    if not conditions or conditions[0].kept != context.full.kept:
+        found = repr(conditions[0].name) if conditions else "none at all"
+        raise InputError(
+            f"the first condition must show all {len(context.units)} units, because divergences "
+            f"are taken against it; got {found}. Put context.full first"
+        )
+
+
+def too_long(condition: Condition, prompt: int, answer: int, window: int) -> ContextLengthError:
+    """The error for a prompt and answer that do not fit the window, with all counts."""
+    return ContextLengthError(
+        f"condition {condition.name!r} needs {prompt + answer} tokens ({prompt} of the prompt, "
+        f"{answer} of the answer), the scorer's window holds {window}. Score fewer or shorter "
+        f"units at a time, or use a scorer with a longer window"
+    )
+
+
+def not_finite(token: int, condition: Condition, value: float, dtype: str) -> NumericalError:
+    """The error for a log-probability that is NaN or infinite."""
+    return NumericalError(
+        f"the log-probability of answer token {token} under condition {condition.name!r} is "
+        f"{value!r} in {dtype}, expected a finite number. float16 overflows in many models: "
+        f"use bfloat16 or float32"
+    )
