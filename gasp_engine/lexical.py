@@ -29,7 +29,7 @@ _IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
 
 @cache
 def _function_words() -> frozenset[str]:
-    text = files(__package__).joinpath("function_words.txt").read_text("utf-8")
+    text = files("gasp_engine").joinpath("function_words.txt").read_text("utf-8")
     return frozenset(text.split("\n", 1)[1].split())
 
 

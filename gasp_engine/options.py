@@ -24,7 +24,7 @@ class CheckOptions:
     """A longer passage is cut at its sentence ends into units of at most about this many tokens;
     None: a passage is one unit."""
     n_groups: int | None = None
-    """The paper's K: all passages are joined and cut into this many runs of sentences; None: off."""
+    """The paper's K: all evidence is cut into this many runs of sentences; None: off."""
     max_units: int | None = 32
     """Left out one by one at most; with more units, the ones that share most words with the
     answer. None: all."""

@@ -30,7 +30,7 @@ def build_parser() -> argparse.ArgumentParser:
     """The parser with all subcommands."""
     parser = _Parser(
         prog="gasp-engine",
-        description="Which parts of a RAG answer rest on the retrieved passages, and which on nothing.",
+        description="Which parts of a RAG answer rest on the retrieved passages.",
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
