@@ -20,10 +20,10 @@ def run(args: argparse.Namespace) -> int:
     """Print one line a profile."""
     del args
     from ..detectors import packaged_profiles
-    from ..scorers.embedded import find_embedded
+    from ..scorers.embedded import find_weights
 
     try:
-        place = str(find_embedded())
+        place = str(find_weights())
     except ImportError as error:
         place = f"missing: {error}"
     sys.stdout.write(f"embedded scorer: {place}\n")
