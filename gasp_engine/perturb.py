@@ -11,15 +11,28 @@ the passage back, so nothing of the evidence is lost by cutting.
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+from .lexical import Word, words
 from .types import Condition, Passage, PassageSpan, Unit
 
 SEPARATOR = "\n\n"
 """What stands between two passages in the context."""
+
+NEAR = 0.6
+"""Copies that are not exact share at least this part of their runs of three words."""
+
+NEGATIONS = frozenset(("no", "not", "nor", "none", "never", "cannot", "nicht", "kein", "ne", "pas"))
+"""Function words that turn a sentence round; texts that differ in one are not copies."""
+
+_LIGHT = r"[.,;:!\"'()\[\]*_#`•·]+"
+_PUNCTUATION = re.compile(rf"(?<![\w=<>]){_LIGHT}(?![=])|{_LIGHT}(?![\w=])")
+_QUOTES = str.maketrans("“”„«»‘’‚", '"' * 5 + "'" * 3)
 
 SpanSplitter = Callable[[str], Sequence[tuple[int, int]]]
 """Text -> sorted, disjoint spans of sentences."""
@@ -137,6 +150,9 @@ def build_context(
 ) -> Context:
     """Cut passages into units; copies of the same text become one unit, removed together.
 
+    Copies are texts that differ in white space, letter case and punctuation, or in a few function
+    words, alone. A copy is cut where its original is, so that long copies meet part by part.
+
     Args:
         passages: the evidence; blank passages get no unit.
         max_unit_chars: longest unit, in code points; a longer passage is cut at the ends of its
@@ -148,16 +164,34 @@ def build_context(
         limits: Sequence[int | None] = [max_unit_chars] * len(passages)
     else:
         limits = max_unit_chars
-    groups: dict[str, list[PassageSpan]] = {}
+    pieces: list[tuple[PassageSpan, _Fingerprint]] = []
+    whole: dict[str, tuple[_Fingerprint, list[tuple[int, int]]]] = {}
     for index, (passage, limit) in enumerate(zip(passages, limits, strict=True)):
         if passage.is_blank:
             continue
-        for start, end in cut(passage.text, limit, split):
-            key = _fold(passage.text[start:end])
-            groups.setdefault(key, []).append(PassageSpan(index, start, end))
+        print_ = _Fingerprint(passage.text)
+        twin = whole.get(print_.key)
+        ranges = _cut_alike(print_, *twin) if twin else None
+        if ranges is None:
+            ranges = cut(passage.text, limit, split)
+            whole.setdefault(print_.key, (print_, ranges))
+        for start, end in ranges:
+            part = print_ if len(ranges) == 1 else _Fingerprint(passage.text[start:end])
+            pieces.append((PassageSpan(index, start, end), part))
+    groups: list[tuple[_Fingerprint, list[PassageSpan]]] = []
+    exact: dict[str, list[PassageSpan]] = {}
+    for span, part in pieces:
+        group = exact.get(part.key)
+        if group is None:
+            group = next((spans for other, spans in groups if part.is_near_copy(other)), None)
+        if group is None:
+            group = []
+            groups.append((part, group))
+        exact.setdefault(part.key, group)
+        group.append(span)
     units = tuple(
         Unit(k, (first,), passages[first.passage].text[first.start : first.end], tuple(copies))
-        for k, (first, *copies) in enumerate(groups.values())
+        for k, (_, (first, *copies)) in enumerate(groups)
     )
     return Context(tuple(passages), units)
 
@@ -202,7 +236,7 @@ def cut(text: str, max_chars: int | None, split: SpanSplitter | None) -> list[tu
         previous = ranges[-1] if ranges else None
         while stop - start > max_chars:
             space = text.rfind(" ", start + max_chars // 2, start + max_chars)
-            middle = space + 1 if space > 0 else start + max_chars
+            middle = space + 1 if space > 0 else _whole_character(text, start, start + max_chars)
             ranges.append((start, middle))
             start = middle
             previous = None
@@ -214,6 +248,69 @@ def cut(text: str, max_chars: int | None, split: SpanSplitter | None) -> list[tu
     return ranges
 
 
-def _fold(text: str) -> str:
-    """Copies that differ in white space or letter case alone are the same evidence."""
-    return re.sub(r"\s+", " ", text).strip().casefold()
+def _whole_character(text: str, start: int, position: int) -> int:
+    """The last position up to `position` that parts no accent, emoji or line end from its base.
+
+    A run without such a position is cut where it must be.
+    """
+    for middle in range(position, start, -1):
+        before, after = text[middle - 1], text[middle : middle + 1]
+        joined = (
+            unicodedata.category(after or " ")[0] == "M"
+            or after == "\u200d"
+            or before == "\u200d"
+            or "\U0001f3fb" <= after <= "\U0001f3ff"
+            or (before == "\r" and after == "\n")
+        )
+        if not joined:
+            return middle
+    return position
+
+
+class _Fingerprint:
+    """What a text is compared by, to find copies of it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.words: list[Word] = words(text)
+        folded = unicodedata.normalize("NFKC", text).casefold().translate(_QUOTES)
+        bare = re.sub(r"\s+", " ", _PUNCTUATION.sub(" ", folded)).strip()
+        self.key = bare or re.sub(r"\s+", " ", folded).strip()
+        """Equal for exact copies: alike but for white space, letter case and punctuation."""
+        keys = [word.key for word in self.words]
+        self._content = Counter(w.key for w in self.words if w.is_content)
+        self._symbols = Counter(c for c in bare if not (c.isalnum() or c.isspace()))
+        self._rest = Counter(w.key for w in self.words if not w.is_content)
+        self._runs = set(zip(keys, keys[1:], keys[2:], strict=False))
+
+    def is_near_copy(self, other: _Fingerprint) -> bool:
+        """Whether they differ in a few function words alone, none of them a negation.
+
+        A text that says another number, name or verb is other evidence, however alike it looks.
+        """
+        if not self._content or self._content != other._content or self._symbols != other._symbols:
+            return False
+        if NEGATIONS & {*(self._rest - other._rest), *(other._rest - self._rest)}:
+            return False
+        either = self._runs | other._runs
+        return bool(either) and len(self._runs & other._runs) >= NEAR * len(either)
+
+
+def _cut_alike(
+    copy: _Fingerprint, original: _Fingerprint, ranges: Sequence[tuple[int, int]]
+) -> list[tuple[int, int]] | None:
+    """Cut a copy before the same words as its original, so that the parts are copies too.
+
+    None when the words do not pair up.
+    """
+    if len(ranges) == 1:
+        return [(0, len(copy.text))]
+    if len(copy.words) != len(original.words):
+        return None
+    starts = [word.start for word in original.words]
+    edges = [0]
+    for start, _ in ranges[1:]:
+        k = next((i for i, position in enumerate(starts) if position >= start), None)
+        if k is not None and copy.words[k].start > edges[-1]:
+            edges.append(copy.words[k].start)
+    return list(pairwise([*edges, len(copy.text)]))
