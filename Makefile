@@ -1,0 +1,52 @@
+# Every target sets up what it needs: .venv is made when it is missing or when the pins changed.
+#
+#   make demo    two RAG chains over examples/corpus, checked sentence by sentence
+#   make test    all tests          make test ARGS="-m 'not slow'"   some
+#   make check   formatting, lint, types, all tests
+#   make bench   the benchmarks of benchmarks/
+#   make clean   remove what these targets made in this folder
+#
+# PYTHON=/path/to/python3.11 chooses the interpreter that .venv is made from.
+
+SHELL := /bin/sh
+PY := .venv/bin/python
+
+export PYTHON
+export OMP_NUM_THREADS ?= 2
+export TOKENIZERS_PARALLELISM := false
+export HF_HUB_OFFLINE := 1
+export HF_HUB_DISABLE_TELEMETRY := 1
+export LANGSMITH_TRACING := false
+
+.PHONY: demo test check bench clean test-floor setup setup-floor
+
+demo: setup
+	@$(PY) -m examples.demo
+
+test: setup
+	@$(PY) -m pytest $(ARGS)
+
+check: setup
+	@command -v node >/dev/null || $(PY) -m pip install --quiet -r requirements/node.txt
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m pyright
+	$(PY) -m pytest $(ARGS)
+
+bench: setup
+	@$(PY) -m benchmarks $(ARGS)
+
+# The adapters against the lowest supported frameworks. These import with deprecation warnings of
+# their own under today's Python packages, so warnings are not errors here.
+test-floor: setup-floor
+	@.venv-floor/bin/python -m pytest -o filterwarnings=default tests/integrations $(ARGS)
+
+setup:
+	@sh requirements/setup.sh .venv dev
+
+setup-floor:
+	@sh requirements/setup.sh .venv-floor floor
+
+clean:
+	rm -rf .venv .venv-floor build dist .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
