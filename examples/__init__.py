@@ -1,0 +1,1 @@
+"""Runnable examples: RAG chains in LangChain and LlamaIndex whose answers are checked."""
