@@ -1,0 +1,1 @@
+"""Adapters: where users of a framework meet the engine. Each framework is loaded lazily."""
