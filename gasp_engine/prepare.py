@@ -110,6 +110,30 @@ def prepare(example: Example, scorer: Scorer, options: CheckOptions) -> Prepared
         empty = Context(passages, ())
         return Prepared(question, answer, passages, empty, sentences, Tokens((), ()), ())
     tokens = _limit_answer(scorer.tokenize(answer), options, warnings)
+    context, groups = lay_out(question, passages, answer, tokens, scorer, options, warnings)
+    return Prepared(question, answer, passages, context, sentences, tokens, groups, tuple(warnings))
+
+
+def lay_out(
+    question: str,
+    passages: tuple[Passage, ...],
+    answer: str,
+    tokens: Tokens,
+    scorer: Scorer,
+    options: CheckOptions,
+    warnings: list[str],
+) -> tuple[Context, tuple[Group, ...]]:
+    """Passages -> units, and the groups and conditions in which they are scored.
+
+    Args:
+        question: the user's question.
+        passages: at least one of them not blank.
+        answer: its words choose the units that are left out, where there are more than `max_units`.
+        tokens: the answer's tokens; only their number matters.
+        scorer: gives the window and counts tokens.
+        options: the user's choices.
+        warnings: what was done to fit the input is added here.
+    """
     context = make_context(passages, scorer, options, question, tokens, warnings)
     probed = shortlist(context, answer, options.max_units)
     if len(probed) < len(context.units):
@@ -120,9 +144,7 @@ def prepare(example: Example, scorer: Scorer, options: CheckOptions) -> Prepared
     groups = plan_groups(scorer, context, question, tokens, probed=probed, passes=options.passes)
     if len(groups) > 1:
         warnings.append(_window_warning(context, groups, scorer))
-    return Prepared(
-        question, answer, passages, context, sentences, tokens, tuple(groups), tuple(warnings)
-    )
+    return context, tuple(groups)
 
 
 def make_context(

@@ -56,8 +56,15 @@ class Evidence:
     """[T] index of the sentence that owns each token."""
 
 
-def measure(prepared: Prepared, scores: Sequence[TokenScores]) -> Evidence:
+def measure(
+    prepared: Prepared, scores: Sequence[TokenScores], *, index: LexicalIndex | None = None
+) -> Evidence:
     """Token scores of every group -> features of every sentence.
+
+    Args:
+        prepared: the example.
+        scores: one a group.
+        index: the words of the passages, where they are known already.
 
     Raises:
         NumericalError: a score is not finite.
@@ -67,7 +74,8 @@ def measure(prepared: Prepared, scores: Sequence[TokenScores]) -> Evidence:
     groups = tuple(
         GroupScores(group.units, s) for group, s in zip(prepared.groups, scores, strict=True)
     )
-    index = LexicalIndex(passage.text for passage in prepared.passages)
+    if index is None:
+        index = LexicalIndex(passage.text for passage in prepared.passages)
     lexical = tuple(index.evidence(s.text) for s in prepared.sentences)
     owner = prepared.owner
     if not groups:
