@@ -1,0 +1,13 @@
+"""Features -> scores -> decisions."""
+
+from .base import Detector
+from .explained import ExplainedDetector
+from .profile import Profile, load_profile, packaged_profiles
+
+__all__ = ["Detector", "Profile", "default_detector", "load_profile", "packaged_profiles"]
+
+
+def default_detector(profile: Profile | None) -> Detector:
+    """The project's own training-free detector, with the profile's statistics where it needs them."""
+    del profile
+    return ExplainedDetector()
