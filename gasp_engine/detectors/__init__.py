@@ -8,6 +8,6 @@ __all__ = ["Detector", "Profile", "default_detector", "load_profile", "packaged_
 
 
 def default_detector(profile: Profile | None) -> Detector:
-    """The project's own training-free detector, with the profile's statistics where it needs them."""
+    """The project's own training-free detector, with the statistics of the profile."""
     del profile
     return ExplainedDetector()

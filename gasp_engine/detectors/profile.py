@@ -115,6 +115,6 @@ def packaged_profiles() -> tuple[Profile, ...]:
 
 
 def load_profile(info: ScorerInfo) -> Profile | None:
-    """The packaged profile made with this scorer, the nearest in settings; None if there is none."""
+    """The packaged profile made with this scorer, nearest in settings; None: there is none."""
     own = [p for p in packaged_profiles() if p.scorer == info.name]
     return min(own, key=lambda p: len(p.mismatches(info)) and 1, default=None)
