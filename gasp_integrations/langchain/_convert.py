@@ -1,7 +1,7 @@
 """LangChain's values -> the engine's: messages to text, documents to passages, inputs to examples.
 
-What a chain carries comes in many forms: `Document` objects, the dicts that a checkpointer or a trace
-makes of them, plain strings; answers are strings or messages with several content blocks.
+What a chain carries comes in many forms: `Document` objects, the dicts that a checkpointer or a
+trace makes of them, plain strings; answers are strings or messages with several content blocks.
 """
 
 from __future__ import annotations

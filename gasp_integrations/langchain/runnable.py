@@ -2,21 +2,26 @@
 
     {input, context, answer}  ->  {input, context, answer, grounding}
 
-Streaming lets every chunk through at once and adds the report at the end; a batch is one call of the
-engine. Every sentence is also sent as a custom event, `grounding_sentence`.
+Streaming lets every chunk through at once and adds the report at the end; a batch is one call of
+the engine. Every sentence is also sent as a custom event, `grounding_sentence`.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self, cast
 
-from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForChainRun,
+    CallbackManagerForChainRun,
+    adispatch_custom_event,
+    dispatch_custom_event,
+)
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from langchain_core.runnables.config import run_in_executor
 from langchain_core.runnables.utils import AddableDict
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
-from typing_extensions import Self, override
+from typing_extensions import override
 
 from gasp_engine import CheckOptions, Example, GaspError, GroundingChecker, InputError, Report
 from gasp_engine.errors import InputTypeError, shorten
@@ -157,7 +162,7 @@ class GroundingRunnable(RunnableSerializable[dict[str, Any], dict[str, Any]]):
         return_exceptions: bool = False,
         **kwargs: Any,
     ) -> list[dict[str, Any]]:
-        """Check many answers in one call of the engine, `max_concurrency` at a time if it is set."""
+        """Check many answers in one call of the engine, or `max_concurrency` at a time."""
         return self._batch_with_config(
             self._many, inputs, config, return_exceptions=return_exceptions, **kwargs
         )
@@ -176,21 +181,34 @@ class GroundingRunnable(RunnableSerializable[dict[str, Any], dict[str, Any]]):
             self._amany, inputs, config, return_exceptions=return_exceptions, **kwargs
         )
 
-    def _one(self, values: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
+    def _one(
+        self,
+        values: dict[str, Any],
+        run_manager: CallbackManagerForChainRun,
+        config: RunnableConfig,
+    ) -> dict[str, Any]:
         output = _value(self._outputs([values])[0])
         for sentence in output[self.output_key]["sentences"]:
             dispatch_custom_event(SENTENCE_EVENT, sentence, config=config)
         return output
 
-    async def _aone(self, values: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
+    async def _aone(
+        self,
+        values: dict[str, Any],
+        run_manager: AsyncCallbackManagerForChainRun,
+        config: RunnableConfig,
+    ) -> dict[str, Any]:
         output = _value((await run_in_executor(None, self._outputs, [values]))[0])
         for sentence in output[self.output_key]["sentences"]:
             await adispatch_custom_event(SENTENCE_EVENT, sentence, config=config)
         return output
 
     def _many(
-        self, inputs: list[dict[str, Any]], config: list[RunnableConfig]
-    ) -> list[dict[str, Any] | Exception]:
+        self,
+        inputs: list[dict[str, Any]],
+        run_manager: list[CallbackManagerForChainRun],
+        config: list[RunnableConfig],
+    ) -> list[Exception | dict[str, Any]]:
         outputs = self._outputs(inputs, config[0].get("max_concurrency"))
         for output, item_config in zip(outputs, config, strict=True):
             for sentence in _sentences(output, self.output_key):
@@ -198,8 +216,11 @@ class GroundingRunnable(RunnableSerializable[dict[str, Any], dict[str, Any]]):
         return outputs
 
     async def _amany(
-        self, inputs: list[dict[str, Any]], config: list[RunnableConfig]
-    ) -> list[dict[str, Any] | Exception]:
+        self,
+        inputs: list[dict[str, Any]],
+        run_manager: list[AsyncCallbackManagerForChainRun],
+        config: list[RunnableConfig],
+    ) -> list[Exception | dict[str, Any]]:
         limit = config[0].get("max_concurrency")
         outputs = await run_in_executor(None, self._outputs, inputs, limit)
         for output, item_config in zip(outputs, config, strict=True):
@@ -209,7 +230,7 @@ class GroundingRunnable(RunnableSerializable[dict[str, Any], dict[str, Any]]):
 
     def _outputs(
         self, inputs: Sequence[dict[str, Any]], limit: int | None = None
-    ) -> list[dict[str, Any] | Exception]:
+    ) -> list[Exception | dict[str, Any]]:
         """The output for each input, or the error that stands in its way."""
         read = [self._read(values) for values in inputs]
         results = iter(self._check([e for e in read if isinstance(e, Example)], limit))
@@ -220,7 +241,7 @@ class GroundingRunnable(RunnableSerializable[dict[str, Any], dict[str, Any]]):
             for values, example in zip(inputs, read, strict=True)
         ]
 
-    def _read(self, values: dict[str, Any]) -> Example | InputError:
+    def _read(self, values: object) -> Example | InputError:
         try:
             return example_of(values, self._keys)
         except InputError as error:
@@ -247,10 +268,10 @@ class GroundingRunnable(RunnableSerializable[dict[str, Any], dict[str, Any]]):
             return [result for example in examples for result in self._check([example])]
 
     def _output(
-        self, values: dict[str, Any], example: Example | None, result: _Result
+        self, values: object, example: Example | None, result: _Result
     ) -> dict[str, Any] | Exception:
         if isinstance(result, Report):
-            return {**values, self.output_key: result.to_dict()}
+            return {**cast("dict[str, Any]", values), self.output_key: result.to_dict()}
         if self.on_error == "raise" or not isinstance(values, Mapping):
             return result
         return {**values, self.output_key: failed_report(result, example)}
@@ -300,22 +321,28 @@ class GroundingRunnable(RunnableSerializable[dict[str, Any], dict[str, Any]]):
             yield chunk
 
     def _stream(
-        self, chunks: Iterator[dict[str, Any]], config: RunnableConfig
+        self,
+        chunks: Iterator[dict[str, Any]],
+        run_manager: CallbackManagerForChainRun,
+        config: RunnableConfig,
     ) -> Iterator[dict[str, Any]]:
         total: dict[str, Any] = {}
         for chunk in chunks:
             yield self._pass(chunk)
             merge_chunks(total, chunk)
-        yield self._last(self._one(total, config))
+        yield self._last(self._one(total, run_manager, config))
 
     async def _astream(
-        self, chunks: AsyncIterator[dict[str, Any]], config: RunnableConfig
+        self,
+        chunks: AsyncIterator[dict[str, Any]],
+        run_manager: AsyncCallbackManagerForChainRun,
+        config: RunnableConfig,
     ) -> AsyncIterator[dict[str, Any]]:
         total: dict[str, Any] = {}
         async for chunk in chunks:
             yield self._pass(chunk)
             merge_chunks(total, chunk)
-        yield self._last(await self._aone(total, config))
+        yield self._last(await self._aone(total, run_manager, config))
 
     def _pass(self, chunk: object) -> dict[str, Any]:
         """The chunk itself; a report of an earlier step under our key is about to be replaced."""
