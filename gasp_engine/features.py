@@ -84,9 +84,10 @@ class GroupScores:
     """Token scores of the units that were shown together: all of them, or one window's worth."""
 
     units: tuple[int, ...]
-    """Units of this group; the first condition of `scores` shows exactly these."""
+    """Units of this group by their index in the whole context."""
     scores: TokenScores
-    """Rows at least for the group, for no unit, and for each probed unit left out."""
+    """Rows at least for the group, for no unit, and for each probed unit left out. Conditions
+    number the group's units from 0."""
 
     def drop(self, unit: int) -> np.ndarray | None:
         """[T] log p with the group minus log p without `unit`; None when it was not probed."""
@@ -105,7 +106,7 @@ class GroupScores:
 
     def _row_without(self, unit: int) -> int | None:
         try:
-            return self.scores.row([k for k in self.units if k != unit])
+            return self.scores.row([k for k, u in enumerate(self.units) if u != unit])
         except KeyError:
             return None
 

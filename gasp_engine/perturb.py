@@ -14,7 +14,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -133,6 +133,11 @@ class Context:
     def only(self, *kept: int) -> Condition:
         """The given units and no other."""
         return Condition(tuple(sorted(kept)), "only " + "+".join(map(str, sorted(kept))))
+
+    def part(self, units: Sequence[int]) -> Context:
+        """Some of the units alone, each shown once, numbered anew from 0; the passages stay."""
+        chosen = tuple(replace(self.units[k], index=i, copies=()) for i, k in enumerate(units))
+        return Context(self.passages, chosen, self.separator)
 
     def leave_one_out(self) -> tuple[Condition, ...]:
         """`full`, `none` and `without k` for every unit; without repeats when K < 2."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from .align import assign
 from .errors import InputTypeError
+from .markers import marked_ranges, without_ranges
 from .options import CheckOptions
 from .perturb import Context, build_context, group_context
 from .scorers.base import Scorer, ScoreRequest
@@ -48,12 +49,24 @@ class Prepared:
     """Units and conditions to score; empty when there is nothing to score."""
     warnings: tuple[str, ...] = field(default=())
     """What was done to fit the input."""
+    marked: tuple[tuple[int, int], ...] = field(default=())
+    """Ranges of the answer that hold its own citation markers, which no token covers."""
+
+    def wording(self, sentence: Sentence) -> str:
+        """A sentence without the answer's own citation markers."""
+        start = sentence.start
+        inside = [
+            (max(a - start, 0), min(b, sentence.end) - start)
+            for a, b in self.marked
+            if a < sentence.end and b > start
+        ]
+        return without_ranges(sentence.text, inside)[0]
 
     @property
     def requests(self) -> list[ScoreRequest]:
         """One request a group."""
         return [
-            ScoreRequest(self.question, self.context, self.tokens, group.conditions)
+            ScoreRequest(self.question, group.context, self.tokens, group.conditions)
             for group in self.groups
         ]
 
@@ -109,9 +122,37 @@ def prepare(example: Example, scorer: Scorer, options: CheckOptions) -> Prepared
     if not sentences or all(passage.is_blank for passage in passages):
         empty = Context(passages, ())
         return Prepared(question, answer, passages, empty, sentences, Tokens((), ()), ())
-    tokens = _limit_answer(scorer.tokenize(answer), options, warnings)
+    marked = marked_ranges(answer, sentences, passages)
+    tokens = _limit_answer(tokenize_wording(scorer, answer, marked), options, warnings)
+    if not tokens.ids:
+        units = build_context(passages)
+        return Prepared(question, answer, passages, units, sentences, tokens, (), (), marked)
     context, groups = lay_out(question, passages, answer, tokens, scorer, options, warnings)
-    return Prepared(question, answer, passages, context, sentences, tokens, groups, tuple(warnings))
+    return Prepared(
+        question, answer, passages, context, sentences, tokens, groups, tuple(warnings), marked
+    )
+
+
+def tokenize_wording(scorer: Scorer, text: str, marked: Sequence[tuple[int, int]]) -> Tokens:
+    """The tokens of a text without some ranges, with offsets into the whole text.
+
+    Args:
+        scorer: tokenizes.
+        text: the answer.
+        marked: sorted, disjoint ranges that are left out, as `markers.marked_ranges` gives them.
+    """
+    if not marked:
+        return scorer.tokenize(text)
+    wording, positions = without_ranges(text, marked)
+    tokens = scorer.tokenize(wording)
+    positions.append(len(text))
+    return Tokens(
+        tokens.ids,
+        tuple(
+            (positions[a], positions[b - 1] + 1 if b > a else positions[a])
+            for a, b in tokens.offsets
+        ),
+    )
 
 
 def lay_out(

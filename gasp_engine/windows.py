@@ -1,8 +1,9 @@
 """Which units are shown together, and which are left out one by one.
 
 Evidence that does not fit the scorer's window is scored in groups of neighbouring units that do,
-and any group that supports a sentence is enough. Nothing is dropped. With many units, only a
-shortlist is left out one by one; the others stay in the context, and the report says so.
+and any group that supports a sentence is enough. Nothing is dropped but repeats of the same text.
+With many units, only a shortlist is left out one by one; the others stay in the context, and the
+report says so.
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ class Group:
     """Units that are shown together, and the conditions under which they are scored."""
 
     units: tuple[int, ...]
-    """Indices of the units, ascending."""
+    """Indices of the units in the whole context, ascending."""
+    context: Context
+    """These units alone, numbered from 0: what the scorer sees."""
     conditions: tuple[Condition, ...]
-    """The first shows exactly `units`, the second nothing."""
+    """Of `context`; the first shows all its units, the second nothing."""
 
 
 def plan_groups(
@@ -56,7 +59,7 @@ def plan_groups(
     everything = tuple(range(len(context.units)))
     window = scorer.max_tokens
     if window is None:
-        return [_group(everything, probed, passes, whole=True)]
+        return [_group(context, everything, probed, passes, fits=True)]
     fixed = scorer.count_tokens(question) + len(answer) + MARGIN
     fixed += scorer.count_tokens("Context:\n\n\nQuestion: \n\nAnswer: ")
     room = window - fixed
@@ -65,34 +68,31 @@ def plan_groups(
             f"question and answer take {fixed} of the scorer's {window} tokens and leave no room "
             f"for evidence. Use a scorer with a longer window, or check the answer in parts"
         )
-    sizes = [
-        (1 + len(unit.copies)) * (scorer.count_tokens(unit.text) + 2) for unit in context.units
-    ]
-    if sum(sizes) <= room:
-        return [_group(everything, probed, passes, whole=True)]
+    sizes = [scorer.count_tokens(unit.text) + 2 for unit in context.units]
+    repeats = (size * len(u.copies) for size, u in zip(sizes, context.units, strict=True))
+    if sum(sizes) + sum(repeats) <= room:
+        return [_group(context, everything, probed, passes, fits=True)]
     groups: list[Group] = []
     current: list[int] = []
     used = 0
     for k, size in enumerate(sizes):
         if current and used + size > room:
-            groups.append(_group(tuple(current), probed, passes, whole=False))
+            groups.append(_group(context, tuple(current), probed, passes, fits=False))
             current, used = [], 0
         current.append(k)
         used += size
-    groups.append(_group(tuple(current), probed, passes, whole=False))
+    groups.append(_group(context, tuple(current), probed, passes, fits=False))
     return groups
 
 
-def _group(units: tuple[int, ...], probed: tuple[int, ...], passes: str, *, whole: bool) -> Group:
-    name = "full" if whole else f"units {units[0]}-{units[-1]}"
-    conditions = [Condition(units, name), Condition((), "none")]
+def _group(
+    whole: Context, units: tuple[int, ...], probed: tuple[int, ...], passes: str, *, fits: bool
+) -> Group:
+    context = whole if fits else whole.part(units)
+    conditions = [context.full, context.none]
     if passes == "all" and len(units) > 1:
-        conditions += [
-            Condition(tuple(u for u in units if u != k), f"without {k}")
-            for k in units
-            if k in probed
-        ]
-    return Group(units, tuple(conditions))
+        conditions += [context.without(k) for k, unit in enumerate(units) if unit in probed]
+    return Group(units, context, tuple(conditions))
 
 
 def room_for_units(scorer: Scorer, question: str, answer: Tokens) -> int | None:

@@ -11,11 +11,12 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.util import find_spec
 
 from .. import __version__
 from ..errors import GaspError
 
-COMMANDS = ("check", "segment", "calibrate", "train", "evaluate", "reproduce", "models")
+COMMANDS = ("check", "segment", "score", "calibrate", "train", "evaluate", "reproduce", "models")
 """Subcommands, in the order of the help; one module each."""
 
 
@@ -35,6 +36,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in COMMANDS:
+        if find_spec(f".{name}", __name__) is None:
+            continue
         import_module(f".{name}", __name__).add_parser(commands)
     return parser
 

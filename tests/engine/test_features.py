@@ -74,7 +74,7 @@ def test_without_left_out_units_drops_are_missing_and_never_nan():
 
 def test_of_several_windows_the_one_that_supports_the_sentence_decides():
     far = GroupScores((0,), scores([[-5.0], [-5]], [[0], [0]], [(0,), ()]))
-    near = GroupScores((1,), scores([[-1.0], [-5]], [[0], [0.3]], [(1,), ()]))
+    near = GroupScores((1,), scores([[-1.0], [-5]], [[0], [0.3]], [(0,), ()]))
     for groups in ([far, near], [near, far]):
         (only,) = measure(groups, [0], n_spans=1)
         assert only.gap == pytest.approx(4.0)
