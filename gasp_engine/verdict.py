@@ -76,7 +76,7 @@ def measure(
     )
     if index is None:
         index = LexicalIndex(passage.text for passage in prepared.passages)
-    lexical = tuple(index.evidence(s.text) for s in prepared.sentences)
+    lexical = tuple(index.evidence(prepared.wording(s)) for s in prepared.sentences)
     owner = prepared.owner
     if not groups:
         return Evidence((), (None,) * len(prepared.sentences), lexical, owner)
