@@ -58,8 +58,8 @@ class Annotator:
         Args:
             checker: the engine, or the name or path of a model, or a function, that gives one at
                 the first check; None: `"embedded"`.
-            on_sentence: called with each sentence's verdict, in order; for a stream from another
-                thread, while the answer is still being written.
+            on_sentence: called with each sentence's verdict, in order; for a stream while the
+                answer is still being written, by whoever reads it.
             on_error: what a failing check does to an answer that is complete: `"raise"`, or
                 `"record"` it in the metadata. A stream always records: its tokens are already out.
             empty_response: the synthesizer's own text for "nothing was retrieved".
@@ -73,6 +73,7 @@ class Annotator:
         self.on_error: OnError = on_error
         self._checker = "embedded" if checker is None else checker
         self._empty = {EMPTY_RESPONSE, empty_response or EMPTY_RESPONSE}
+        self._marking: GroundingChecker | None = None
         self._lock = threading.Lock()
 
     @property
@@ -85,13 +86,27 @@ class Annotator:
                 self._checker = self._checker()
             return self._checker
 
+    async def aload(self) -> None:
+        """Load the engine, if that is still to be done, without blocking the event loop."""
+        await asyncio.to_thread(lambda: self.checker)
+
+    def checker_for(self, sources: Sequence[Source]) -> GroundingChecker:
+        """The engine; for the labelled chunks of `CitationQueryEngine` one that checks markers."""
+        checker = self.checker
+        if checker.options.check_markers or not any(source.number for source in sources):
+            return checker
+        with self._lock:
+            if self._marking is None:
+                self._marking = checker.with_options(check_markers=True)
+            return self._marking
+
     def is_placeholder(self, answer: str, sources: Sequence[Source]) -> bool:
         """Whether LlamaIndex, not the LLM, wrote the answer because nothing was retrieved."""
         return not sources and answer.strip() in self._empty
 
     def check(self, question: str, sources: Sequence[Source], answer: str) -> Report:
         """The engine's report on an answer."""
-        checker = self.checker
+        checker = self.checker_for(sources)
         if self.is_placeholder(answer, sources):
             checker = checker.with_options(is_abstention=lambda _: True)
         return checker.check(question, passages_of(sources), answer)
@@ -109,13 +124,13 @@ class Annotator:
             grounding.update(grounding_of(self.check(question, sources, answer), sources))
         except Exception as error:
             self.fail(grounding, error)
-            dispatcher.event(GroundingEndEvent(grounding=grounding))
+            self.end(grounding)
             if self.on_error == "raise":
                 raise
             return grounding
         for sentence in grounding["sentences"]:
             self.tell(sentence)
-        dispatcher.event(GroundingEndEvent(grounding=grounding))
+        self.end(grounding)
         return grounding
 
     async def aground(
@@ -134,6 +149,10 @@ class Annotator:
         dispatcher.event(GroundingSentenceEvent(sentence=sentence))
         if self.on_sentence is not None:
             self.on_sentence(sentence)
+
+    def end(self, grounding: dict[str, Any]) -> None:
+        """Send the event that a check has ended."""
+        dispatcher.event(GroundingEndEvent(grounding=grounding))
 
     def fail(self, grounding: dict[str, Any], error: BaseException) -> None:
         """Note in the metadata that the check failed, and why."""
@@ -164,6 +183,7 @@ class Annotator:
     ) -> Any:
         """`annotate` without blocking the event loop."""
         if isinstance(response, StreamingResponse | AsyncStreamingResponse):
+            await self.aload()
             return self.follow(response, question, sources, calls=calls)
         grounding = await self.aground(question, sources, answer_of(response))
         return self._attach(response, grounding, calls)

@@ -140,7 +140,7 @@ def grounding_of(report: Report, sources: Sequence[Source]) -> dict[str, Any]:
     values = report.to_dict()
     values["sentences"] = [_sentence(s, sources) for s in values["sentences"]]
     values["passages"] = [
-        {**passage, **_identity(source)}
+        {**passage, "id": source.node_id, **_identity(source)}
         for passage, source in zip(values["passages"], sources, strict=True)
     ]
     return {**values, "status": "ok", "complete": True, "error": None, "synthesis": None}
@@ -200,6 +200,7 @@ def _citation(values: dict[str, Any], sources: Sequence[Source]) -> dict[str, An
     document = _document_range(source, node)
     return {
         **values,
+        "passage_id": source.node_id,
         "start": start,
         "end": end,
         "quote": source.text[start:end],

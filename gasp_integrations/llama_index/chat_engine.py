@@ -105,6 +105,7 @@ class GroundingChatEngine(BaseChatEngine):
         """`chat`, asynchronously; scoring runs in a worker thread."""
         with watch() as seen:
             response = await self._inner.achat(message, chat_history, **kwargs)
+        await self._annotator.aload()
         if isinstance(response, StreamingAgentChatResponse):
             return self._follow(response, message, seen)
         question, sources, done = _prepare(response, message, seen)
@@ -127,6 +128,7 @@ class GroundingChatEngine(BaseChatEngine):
         """`stream_chat`, asynchronously."""
         with watch() as seen:
             response = await self._inner.astream_chat(message, chat_history, **kwargs)
+        await self._annotator.aload()
         return self._follow(response, message, seen)
 
     def _follow(
