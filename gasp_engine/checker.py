@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .detectors import Detector, Profile, default_detector, load_profile
 from .options import CheckOptions
 from .prepare import Example, Prepared, as_example, prepare
 from .report import Report
 from .scorers.base import Scorer
+from .session import MAX_SESSIONS, GroundingSession, SessionPool
 from .types import Passage, TokenScores
 from .verdict import Judge, build_report, measure
-
-if TYPE_CHECKING:
-    from .session import GroundingSession
 
 
 class GroundingChecker:
@@ -35,6 +33,7 @@ class GroundingChecker:
         options: CheckOptions | None = None,
         detector: Detector | None = None,
         profile: Profile | str | None = None,
+        max_sessions: int = MAX_SESSIONS,
         **changes: Any,
     ) -> None:
         """A checker over a scorer.
@@ -44,9 +43,12 @@ class GroundingChecker:
             options: the user's choices; `changes` are laid over them by name.
             detector: makes scores of features; None: the project's own, training-free.
             profile: calibration, or the path of one; None: the one that ships for this scorer.
+            max_sessions: streaming sessions that keep their state at a time; one more evicts the
+                session that was used longest ago.
             changes: fields of `CheckOptions`.
         """
         self.scorer = scorer
+        self.sessions = SessionPool(max_sessions, remote=scorer.info.mode == "remote")
         self.options = replace(options or CheckOptions(), **changes)
         self.judge = self._make_judge(detector, profile)
 
@@ -104,6 +106,7 @@ class GroundingChecker:
             options=replace(self.options, **changes),
             detector=self.judge.detector,
             profile=self.judge.profile,
+            max_sessions=self.sessions.limit,
         )
 
     def check(
@@ -155,9 +158,17 @@ class GroundingChecker:
     def session(
         self, question: str, passages: Iterable[Passage | str | dict[str, Any]]
     ) -> GroundingSession:
-        """A session that gives verdicts while the answer is still being written."""
-        from .session import GroundingSession
+        """A session that gives verdicts while the answer is still being written.
 
+        The evidence is encoded at once, in a worker thread. See `docs/streaming.md`.
+
+        Args:
+            question: the user's question.
+            passages: what the retriever returned, as for `check`.
+
+        Raises:
+            InputTypeError: an argument has the wrong type; the message names it.
+        """
         return GroundingSession(self, question, passages)
 
     def _make_judge(self, detector: Detector | None, profile: Profile | str | None) -> Judge:

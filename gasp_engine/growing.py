@@ -1,0 +1,217 @@
+"""The tokens of a text that is still being written, without tokenizing it anew at every piece.
+
+    text so far   The dam opened in 1931. It is op
+    tokens        The| dam| opened| in| 1931|.| It| is| op
+    settled       ──────────────────────────────┤        ┊
+                                    last run of characters of one kind: still open
+
+A tokenizer decides on a token by what follows it, so the tokens at the edge of a growing text may
+still change. A token is *settled* when it ends before the last run of letters, of marks or of white
+space, and before the marks or white space that the run may yet attract. Only a tail is tokenized
+again, so that all pieces together cost no more than a few times the whole text.
+
+No rule holds for every tokenizer, so none is trusted. Each new tail has to repeat the settled
+tokens that it covers; when it does not, the whole text is tokenized, and `changed` says from which
+token on the settled ones were wrong.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+
+from .types import Tokens
+
+OVERLAP = 4
+"""Settled tokens that a new tail has to repeat before its further ones are believed."""
+LEAD = 8
+"""Tokens in front of those, which may come out otherwise at the beginning of a text."""
+REACH = 6
+"""Characters at the end of a run in a script without spaces that may still change."""
+
+_UNSPACED = (
+    ("\u0e00", "\u0eff"),
+    ("\u1000", "\u109f"),
+    ("\u1780", "\u17ff"),
+    ("\u3040", "\u30ff"),
+    ("\u3400", "\u9fff"),
+    ("\U00020000", "\U0003ffff"),
+)
+
+
+class GrowingTokens:
+    """Settled tokens of a text that only grows.
+
+    Args:
+        tokenize: text -> tokens, as the scorer does it.
+
+    Example:
+        >>> from gasp_engine.scorers.table import split_words
+        >>> growing = GrowingTokens(split_words)
+        >>> growing.settle("It opened in 1931. It is op")
+        7
+    """
+
+    def __init__(self, tokenize: Callable[[str], Tokens]) -> None:
+        self._tokenize = tokenize
+        self._ids: list[int] = []
+        self._offsets: list[tuple[int, int]] = []
+        self.changed: int | None = None
+        """Index of the first settled token that turned out otherwise; None: all held."""
+        self.characters_read = 0
+        """Characters given to the tokenizer so far."""
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def tokens(self, begin: int, end: int) -> Tokens:
+        """The settled tokens `begin` to `end`, with offsets into the whole text."""
+        return Tokens(tuple(self._ids[begin:end]), tuple(self._offsets[begin:end]))
+
+    def covers(self, count: int, text: str, end: int) -> bool:
+        """Whether the first `count` tokens hold everything visible in front of `end`."""
+        if count < len(self):
+            return _visible(text, self._offsets[count][0]) >= end
+        return not text[self.reach : end].strip()
+
+    def count_before(self, text: str, end: int) -> int:
+        """How many tokens have their first visible character in front of `end`."""
+        count = len(self)
+        while count and _visible(text, self._offsets[count - 1][0]) >= end:
+            count -= 1
+        return count
+
+    @property
+    def reach(self) -> int:
+        """One past the last character that a settled token covers."""
+        return self._offsets[-1][1] if self._offsets else 0
+
+    def settle(self, text: str) -> int:
+        """Take in a longer text, which begins with the text of the last call.
+
+        Returns:
+            How many tokens are settled now.
+        """
+        limit = settled_end(text)
+        if limit <= self.reach and self._ids:
+            return len(self)
+        tail = self._tail(text)
+        if tail is not None:
+            count = _count_before(tail.offsets, limit)
+            self._ids += tail.ids[:count]
+            self._offsets += tail.offsets[:count]
+            return len(self)
+        tokens = self._read(text, 0)
+        self._replace(tokens, _count_before(tokens.offsets, limit))
+        return len(self)
+
+    def _replace(self, tokens: Tokens, count: int) -> None:
+        same = 0
+        while same < min(len(self), count) and (
+            (self._ids[same], self._offsets[same]) == (tokens.ids[same], tokens.offsets[same])
+        ):
+            same += 1
+        if same < len(self):
+            self.changed = same if self.changed is None else min(same, self.changed)
+        self._ids = list(tokens.ids[:count])
+        self._offsets = list(tokens.offsets[:count])
+
+    def _tail(self, text: str) -> Tokens | None:
+        """The tokens after the settled ones; None: only the whole text can tell."""
+        n = len(self)
+        start = self._anchor(text, n - OVERLAP - LEAD)
+        if start <= 0:
+            return None
+        tokens = self._read(text, start)
+        expected = list(zip(self._ids[-OVERLAP:], self._offsets[-OVERLAP:], strict=True))
+        found = list(zip(tokens.ids, tokens.offsets, strict=True))
+        for at in range(min(len(found) - OVERLAP, 2 * (OVERLAP + LEAD) + 32) + 1):
+            if found[at : at + OVERLAP] == expected:
+                at += OVERLAP
+                return Tokens(tokens.ids[at:], tokens.offsets[at:])
+        return None
+
+    def _anchor(self, text: str, token: int) -> int:
+        """Where a token starts a word, at `token` or up to 32 tokens before it; 0 if nowhere."""
+        for i in range(token, max(0, token - 32), -1):
+            start, end = self._offsets[i]
+            previous = self._offsets[i - 1][1]
+            at_word = text[start].isspace() or not text[start - 1].isalnum()
+            if end > start >= previous > 0 and at_word and not _joins(text, start):
+                return start
+        return 0
+
+    def _read(self, text: str, start: int) -> Tokens:
+        self.characters_read += len(text) - start
+        tokens = self._tokenize(text[start:])
+        if not start:
+            return tokens
+        return Tokens(tokens.ids, tuple((a + start, b + start) for a, b in tokens.offsets))
+
+
+def _visible(text: str, at: int) -> int:
+    """The first position from `at` on that is not white space."""
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return at
+
+
+def _count_before(offsets: tuple[tuple[int, int], ...], limit: int) -> int:
+    """How many leading tokens end at `limit` or before; bytes of one character share an end."""
+    return next((i for i, (_, end) in enumerate(offsets) if end > limit), len(offsets))
+
+
+def settled_end(text: str) -> int:
+    r"""One past the last character whose token no continuation of the text should change.
+
+    >>> text = "It opened in 1931. It is op"
+    >>> text[: settled_end(text)]
+    'It opened in 1931. It is'
+    >>> text = "Limits:\n\nMa"
+    >>> text[: settled_end(text)]
+    'Limits:\n\n'
+    """
+    if not text:
+        return 0
+    last = _run_start(text, len(text))
+    if last == 0:
+        return 0 if not _is_unspaced(text[-1]) else max(0, len(text) - REACH)
+    kind = _kind(text, last)
+    if kind == "space":
+        return last
+    if kind == "word" and _is_unspaced(text[-1]) and len(text) - REACH > last:
+        return len(text) - REACH
+    if kind == "word" and text[last - 1] in "\r\n":
+        return last
+    return _run_start(text, last)
+
+
+def _run_start(text: str, end: int) -> int:
+    """Where the run of one kind that ends at `end` begins."""
+    start = end - 1
+    kind = _kind(text, start)
+    while start > 0 and _kind(text, start - 1) == kind:
+        start -= 1
+    return start
+
+
+def _kind(text: str, at: int) -> str:
+    while at > 0 and _joins(text, at):
+        at -= 1
+    character = text[at]
+    if character.isspace():
+        return "space"
+    return "word" if character.isalnum() else "mark"
+
+
+def _joins(text: str, at: int) -> bool:
+    """Whether the character at `at` is one with the character before it."""
+    if at <= 0 or at >= len(text):
+        return False
+    if text[at - 1 : at + 1] == "\r\n" or text[at - 1] == "\u200d":
+        return True
+    return text[at] == "\u200d" or unicodedata.category(text[at])[0] == "M"
+
+
+def _is_unspaced(character: str) -> bool:
+    return any(first <= character <= last for first, last in _UNSPACED)
