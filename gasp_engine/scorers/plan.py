@@ -214,21 +214,24 @@ class Plan:
             wanted: ranges that the caller wants to see later.
 
         Returns:
-            Segment -> number of tokens; segments that are not named are needed in one pass alone.
+            Segment -> number of tokens, enough for everything that sees the segment. Segments that
+            are not named are run in one pass and seen in no other.
         """
         home: dict[int, set[int]] = {}
         for number, run in enumerate(passes):
             for piece in run.pieces:
                 home.setdefault(piece.segment, set()).add(number)
-        kept: dict[int, int] = {}
+        uses: list[tuple[int, Range]] = [(-1, part) for part in wanted]
         for number, run in enumerate(passes):
             for piece in run.pieces:
                 own = Range(piece.segment, 0, piece.begin)
-                for part in (*self.segments[piece.segment].sees, own):
-                    if len(part) and home.get(part.segment) != {number}:
-                        kept[part.segment] = max(kept.get(part.segment, 0), part.end)
-        for part in wanted:
-            kept[part.segment] = max(kept.get(part.segment, 0), part.end)
+                uses += [(number, part) for part in (*self.segments[piece.segment].sees, own)]
+        uses = [(number, part) for number, part in uses if len(part)]
+        across = {p.segment for number, p in uses if home.get(p.segment) != {number}}
+        kept: dict[int, int] = {}
+        for _, part in uses:
+            if part.segment in across:
+                kept[part.segment] = max(kept.get(part.segment, 0), part.end)
         return kept
 
     def last_use(self, passes: Sequence[Pass]) -> dict[int, int]:

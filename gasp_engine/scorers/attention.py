@@ -1,0 +1,346 @@
+"""Attention for one pass of a plan: each piece sees its ranges in full, and itself causally.
+
+    out = Σ_i w_i · out_i,   w = softmax over i of lse_i      (i: each range, and the piece itself)
+
+The parts are computed each by itself and put together by their log-sum-exps, which is exact. So no
+key is copied for the branches that share it, no masked square is computed, and the memory does not
+grow with the number of branches. Where the device gives no log-sum-exp (or a sliding window cuts
+through a range) a piece's keys are laid side by side and masked instead.
+"""
+
+# pyright: strict, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportPrivateUsage=false
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from ..errors import ModelLoadError
+
+NAME = "gasp_packed"
+"""What the attention is registered under with transformers."""
+
+_MOST_PARTS = 6
+"""A piece that sees more ranges than this has their keys laid side by side first."""
+
+_active = threading.local()
+
+
+class KeyValues:
+    """Keys and values of the first tokens of one segment, in all layers. Never changed once read.
+
+    Args:
+        tokens: how many tokens it holds.
+    """
+
+    def __init__(self, tokens: int) -> None:
+        self.tokens = tokens
+        self.layers: dict[int, tuple[Tensor, Tensor]] = {}
+        """Layer -> keys and values, each [heads, tokens, size]."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it takes."""
+        return sum(k.nbytes + v.nbytes for k, v in self.layers.values())
+
+    def write(self, layer: int, begin: int, key: Tensor, value: Tensor) -> None:
+        """Store the tokens from `begin` on, as far as there is room."""
+        if layer not in self.layers:
+            self.layers[layer] = (
+                key.new_empty((key.shape[0], self.tokens, key.shape[2])),
+                value.new_empty((value.shape[0], self.tokens, value.shape[2])),
+            )
+        size = min(key.shape[1], self.tokens - begin)
+        keys, values = self.layers[layer]
+        keys[:, begin : begin + size] = key[:, :size]
+        values[:, begin : begin + size] = value[:, :size]
+
+    def followed_by(self, other: KeyValues) -> KeyValues:
+        """These tokens and then the others, as a new object."""
+        joined = KeyValues(self.tokens + other.tokens)
+        for layer, (keys, values) in self.layers.items():
+            more_keys, more_values = other.layers[layer]
+            joined.layers[layer] = (
+                torch.cat((keys, more_keys), dim=1),
+                torch.cat((values, more_values), dim=1),
+            )
+        return joined
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A range of keys that a piece sees in full."""
+
+    kept: KeyValues | None
+    """Where the keys lie; None: in this pass."""
+    begin: int
+    """First key: a token of the kept segment, or a place in this pass."""
+    end: int
+    """One past the last key."""
+    position: int
+    """Position of the first key in the model's sense."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of one pass that belongs together."""
+
+    begin: int
+    """First place in the pass."""
+    end: int
+    """One past the last place."""
+    position: int
+    """Position of the first token in the model's sense."""
+    sources: tuple[Source, ...]
+    """What it sees before itself."""
+    keep: KeyValues | None
+    """Where its keys and values are stored, if anywhere."""
+    keep_at: int
+    """Index there of the piece's first token."""
+
+
+@dataclass
+class PassLayout:
+    """One pass, ready to be attended over."""
+
+    pieces: Sequence[Piece]
+    """All pieces, in the order of their places."""
+    windows: dict[int, int | None] = field(default_factory=dict[int, int | None])
+    """Layer -> the sliding window that the model asked for; filled while the pass runs."""
+
+    def groups(self) -> list[list[Piece]]:
+        """Neighbouring pieces of equal length, which can be run side by side."""
+        groups: list[list[Piece]] = []
+        for piece in self.pieces:
+            last = groups[-1][-1] if groups else None
+            if last and last.end - last.begin == piece.end - piece.begin:
+                groups[-1].append(piece)
+            else:
+                groups.append([piece])
+        return groups
+
+
+class running:
+    """Context in which `packed_attention` attends over `layout`, in this thread only."""
+
+    def __init__(self, layout: PassLayout) -> None:
+        self._layout = layout
+
+    def __enter__(self) -> None:
+        _active.layout = self._layout
+        _active.groups = self._layout.groups()
+
+    def __exit__(self, *_: object) -> None:
+        _active.layout = _active.groups = None
+
+
+def packed_attention(
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    sliding_window: int | None = None,
+    **options: Any,
+) -> tuple[Tensor, None]:
+    """What transformers calls in each layer.
+
+    Args:
+        module: the layer's attention module; its `layer_idx` is read.
+        query: [1, H, N, size].
+        key: [1, KH, N, size], KH a divisor of H.
+        value: [1, KH, N, size].
+        attention_mask: ignored; the layout of the pass says what is seen.
+        scaling: of the scores; None: size ** -0.5.
+        dropout: must be 0.
+        sliding_window: a token sees only the last so many positions, itself included.
+        options: anything that would change the scores makes it refuse.
+
+    Returns:
+        [1, N, H, size], and None for the weights.
+
+    Raises:
+        ModelLoadError: the model asks for something that is not computed here.
+    """
+    layout: PassLayout | None = getattr(_active, "layout", None)
+    assert layout is not None, "packed attention outside a pass"
+    strange = [n for n in ("softcap", "s_aux", "position_bias") if options.get(n) is not None]
+    if strange or dropout:
+        raise ModelLoadError(
+            f"{type(module).__name__} asks for {', '.join(strange) or 'dropout'} in its attention, "
+            f"which only mode='plain' computes"
+        )
+    layer = int(module.layer_idx)
+    layout.windows[layer] = sliding_window
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    for piece in layout.pieces:
+        if piece.keep is not None and piece.keep_at < piece.keep.tokens:
+            here = slice(piece.begin, piece.end)
+            piece.keep.write(layer, piece.keep_at, key[0, :, here], value[0, :, here])
+    out = query.new_empty((1, query.shape[2], query.shape[1], value.shape[-1]))
+    pass_ = _LayerPass(layer, query[0], key[0], value[0], out[0], scale, sliding_window)
+    for group in _active.groups:
+        pass_.attend(group)
+    return out, None
+
+
+@dataclass(frozen=True, slots=True)
+class _LayerPass:
+    """One layer's tensors of a pass."""
+
+    layer: int
+    query: Tensor  # [H, N, size]
+    key: Tensor  # [KH, N, size]
+    value: Tensor  # [KH, N, size]
+    out: Tensor  # [N, H, size]
+    scale: float
+    window: int | None
+
+    def attend(self, group: list[Piece]) -> None:
+        """Fill the rows of `out` that belong to pieces of equal length, one after the other."""
+        size = group[0].end - group[0].begin
+        split = self.query.device.type == "cpu" and (self.window is None or size <= self.window)
+        if not split or any(self._cuts(piece) for piece in group):
+            for piece in group:
+                self._attend_masked(piece)
+            return
+        here = slice(group[0].begin, group[-1].end)
+
+        def side_by_side(tensor: Tensor) -> Tensor:  # [heads, c * size, d] -> [c, heads, size, d]
+            return tensor[:, here].unflatten(1, (len(group), size)).transpose(0, 1)
+
+        alone, lse = _flash(
+            side_by_side(self.query),
+            side_by_side(self.key),
+            side_by_side(self.value),
+            self.scale,
+            causal=True,
+        )
+        for index, piece in enumerate(group):
+            parts = [(alone[index], lse[index])]
+            parts += [self._attend_source(piece, k, v) for k, v in self._keys(piece)]
+            self.out[piece.begin : piece.end] = _merge(parts).transpose(0, 1)
+
+    def _cuts(self, piece: Piece) -> bool:
+        """Whether the sliding window hides some keys of a range and shows others of it."""
+        if self.window is None:
+            return False
+        first, last = piece.position, piece.position + piece.end - piece.begin - 1
+        return any(
+            source.position + self.window <= last
+            and source.position + source.end - source.begin - 1 + self.window > first
+            for source in piece.sources
+        )
+
+    def _visible(self, piece: Piece) -> list[Source]:
+        """The ranges that at least the first token of the piece sees something of."""
+        if self.window is None:
+            return list(piece.sources)
+        first = piece.position
+        return [
+            source
+            for source in piece.sources
+            if source.position + source.end - source.begin - 1 + self.window > first
+        ]
+
+    def _slice(self, source: Source) -> tuple[Tensor, Tensor]:
+        keys, values = (self.key, self.value)
+        if source.kept is not None:
+            keys, values = source.kept.layers[self.layer]
+        return keys[:, source.begin : source.end], values[:, source.begin : source.end]
+
+    def _keys(self, piece: Piece) -> list[tuple[Tensor, Tensor]]:
+        parts = [self._slice(source) for source in self._visible(piece)]
+        if len(parts) <= _MOST_PARTS:
+            return parts
+        return [(torch.cat([k for k, _ in parts], 1), torch.cat([v for _, v in parts], 1))]
+
+    def _attend_source(self, piece: Piece, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Every query of a piece against every key of a range: [H, size, d] and [H, size]."""
+        query = self.query[:, piece.begin : piece.end]
+        heads, size, depth = query.shape
+        # Queries that share a key head are laid one under the other: no key is repeated.
+        folded = query.reshape(key.shape[0], -1, depth)
+        out, lse = _flash(folded[None], key[None], value[None], self.scale, causal=False)
+        return out[0].reshape(heads, size, -1), lse[0].reshape(heads, size)
+
+    def _attend_masked(self, piece: Piece) -> None:
+        sources = self._visible(piece)
+        size = piece.end - piece.begin
+        device = self.query.device
+        here = slice(piece.begin, piece.end)
+        parts = [self._slice(source) for source in sources]
+        parts.append((self.key[:, here], self.value[:, here]))
+        keys, values = torch.cat([k for k, _ in parts], 1), torch.cat([v for _, v in parts], 1)
+        starts = [(s.position, s.end - s.begin) for s in sources] + [(piece.position, size)]
+        at = torch.cat([torch.arange(p, p + n, device=device) for p, n in starts])
+        mine = torch.arange(piece.position, piece.position + size, device=device)[:, None]
+        seen = torch.ones((size, len(at)), dtype=torch.bool, device=device)
+        seen[:, -size:] = torch.ones((size, size), dtype=torch.bool, device=device).tril()
+        if self.window is not None:
+            seen &= at[None, :] > mine - self.window
+        repeat = self.query.shape[0] // keys.shape[0]
+        out = scaled_dot_product_attention(
+            self.query[None, :, here],
+            keys.repeat_interleave(repeat, 0)[None],
+            values.repeat_interleave(repeat, 0)[None],
+            attn_mask=seen[None, None],
+            scale=self.scale,
+        )
+        self.out[here] = out[0].transpose(0, 1)
+
+
+def _flash(
+    query: Tensor, key: Tensor, value: Tensor, scale: float, *, causal: bool
+) -> tuple[Tensor, Tensor]:
+    """Attention [b, heads, n, d] with its log-sum-exps [b, heads, n] float32, on the CPU."""
+    if query.shape[1] != key.shape[1] and not _flash_shares_keys():
+        repeat = query.shape[1] // key.shape[1]
+        key, value = key.repeat_interleave(repeat, 1), value.repeat_interleave(repeat, 1)
+    if query.shape[-1] == value.shape[-1]:
+        return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+            query, key, value, 0.0, causal, scale=scale
+        )
+    repeat = query.shape[1] // key.shape[1]
+    scores = query.float() @ key.repeat_interleave(repeat, 1).float().transpose(2, 3) * scale
+    if causal:
+        hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+        scores = scores.masked_fill(hidden, -torch.inf)
+    lse = scores.logsumexp(-1)
+    out = (scores - lse[..., None]).exp() @ value.repeat_interleave(repeat, 1).float()
+    return out.to(value.dtype), lse
+
+
+@cache
+def _flash_shares_keys() -> bool:
+    """Whether this torch lets several query heads share a key head; older ones cannot."""
+    generator = torch.Generator().manual_seed(0)
+    query, key = (torch.randn((1, h, 3, 8), generator=generator) for h in (4, 2))
+    try:
+        ours, _ = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(query, key, key)
+    except RuntimeError:
+        return False
+    wide = key.repeat_interleave(2, 1)
+    wanted, _ = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(query, wide, wide)
+    return bool(torch.allclose(ours, wanted, atol=1e-6))
+
+
+def _merge(parts: list[tuple[Tensor, Tensor]]) -> Tensor:
+    """Put partial attentions [H, n, d] together by their log-sum-exps [H, n]."""
+    if len(parts) == 1:
+        return parts[0][0]
+    weights = torch.stack([lse for _, lse in parts]).softmax(0)[..., None]
+    total = parts[0][0] * weights[0]  # bfloat16 times float32 is float32
+    for (out, _), weight in zip(parts[1:], weights[1:], strict=True):
+        total.addcmul_(out.to(total.dtype), weight)
+    return total

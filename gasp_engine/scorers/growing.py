@@ -1,0 +1,190 @@
+"""Answers that are scored while they are still being written.
+
+    kept      evidence | lead a0 a1        keys and values of each condition
+    pending                        a2      its output is not needed until the next piece is known
+    extend([a3, a4, a5])
+    run                            a2 a3 a4
+    predicts                       a3 a4 a5
+
+So each token is run once however the answer is cut, and no token is run before it is needed.
+"""
+
+# pyright: strict, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..errors import SessionError
+from ..types import Condition, TokenScores
+from .attention import KeyValues
+from .base import too_long
+from .evidence import Branch
+from .packed import PackedModel
+from .plain import plain_scores
+from .plan import Plan, Range
+from .readout import Head, read_out
+
+
+class PackedState:
+    """The growing answer of one `open` in the modes that share work.
+
+    Args:
+        model: runs the plans.
+        head: the output layer.
+        lock: held while the model runs.
+        evidence: the plan that encoded the evidence.
+        kept: keys and values of the evidence's segments, as far as branches see them.
+        branches: per condition what stands in front of the answer.
+        conditions: the C conditions.
+        dtype: of the model, for messages.
+        max_tokens: the window.
+    """
+
+    def __init__(
+        self,
+        model: PackedModel,
+        head: Head,
+        lock: threading.RLock,
+        evidence: Plan,
+        kept: Mapping[int, KeyValues],
+        branches: Sequence[Branch],
+        conditions: tuple[Condition, ...],
+        dtype: str,
+        max_tokens: int | None,
+    ) -> None:
+        self._model = model
+        self._head = head
+        self._lock = lock
+        self._evidence = evidence
+        self._kept = dict(kept)
+        self._branches = tuple(branches)
+        self._conditions = conditions
+        self._dtype = dtype
+        self._max_tokens = max_tokens
+        self._answer: tuple[int, ...] = ()
+        self._grown: list[KeyValues | None] = [None] * len(branches)
+        self._closed = False
+
+    def extend(self, ids: Sequence[int]) -> TokenScores:
+        """Score the next tokens of the answer: [C, len(ids)]."""
+        if self._closed:
+            raise SessionError("this answer was closed; open a new one")
+        more = tuple(int(i) for i in ids)
+        if not more:
+            return empty_scores(self._conditions)
+        for branch, condition in zip(self._branches, self._conditions, strict=True):
+            total = len(self._answer) + len(more)
+            if self._max_tokens is not None and branch.end + total > self._max_tokens:
+                raise too_long(condition, branch.end, total, self._max_tokens)
+        with self._lock:
+            hidden, computed = self._run(more)
+            log_probs, jsd = read_out(
+                hidden,
+                more,
+                self._head,
+                self._conditions,
+                self._dtype,
+                first_token=len(self._answer),
+            )
+        self._answer += more
+        return TokenScores(self._conditions, log_probs, jsd, computed)
+
+    def close(self) -> None:
+        """Free the keys and values. Further calls of `extend` raise SessionError."""
+        self._closed = True
+        self._kept.clear()
+        self._grown.clear()
+
+    def _run(self, more: tuple[int, ...]) -> tuple[torch.Tensor, int]:
+        plan = Plan()
+        given: dict[int, KeyValues] = {}
+        moved: list[int] = []
+        for index, segment in enumerate(self._evidence.segments):
+            sees = tuple(Range(moved[r.segment], r.begin, r.end) for r in segment.sees)
+            moved.append(plan.add(segment.tokens, segment.position, sees, given=True))
+            if index in self._kept:
+                given[moved[-1]] = self._kept[index]
+        new: list[Range] = []
+        for branch, grown in zip(self._branches, self._grown, strict=True):
+            sees = tuple(Range(moved[r.segment], r.begin, r.end) for r in branch.sees)
+            known = (*branch.lead, *self._answer)
+            position = branch.position
+            todo = known
+            if grown is not None:
+                own = plan.add(known[:-1], position, sees, given=True)
+                given[own] = grown
+                sees = (*sees, Range(own, 0, len(known) - 1))
+                position += len(known) - 1
+                todo = known[-1:]
+            tokens = (*todo, *more[:-1])
+            new.append(Range(plan.add(tokens, position, sees), 0, len(tokens)))
+        rows = [Range(part.segment, len(part) - len(more), len(part)) for part in new]
+        hidden, kept = self._model.run(plan, rows, given=given, keep=new)
+        for index, part in enumerate(new):
+            grown, fresh = self._grown[index], kept[part.segment]
+            self._grown[index] = fresh if grown is None else grown.followed_by(fresh)
+        return torch.stack(hidden), plan.tokens
+
+
+class PlainState:
+    """The growing answer of one `open` in mode `plain`: every piece runs whole passes again.
+
+    Args:
+        model: a causal language model.
+        lock: held while the model runs.
+        prompts: per condition the tokens in front of the answer.
+        conditions: the C conditions.
+        max_tokens: the window.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        lock: threading.RLock,
+        prompts: Sequence[Sequence[int]],
+        conditions: tuple[Condition, ...],
+        max_tokens: int | None,
+    ) -> None:
+        self._model = model
+        self._lock = lock
+        self._prompts = tuple(tuple(prompt) for prompt in prompts)
+        self._conditions = conditions
+        self._max_tokens = max_tokens
+        self._answer: tuple[int, ...] = ()
+        self._closed = False
+
+    def extend(self, ids: Sequence[int]) -> TokenScores:
+        """Score the next tokens of the answer: [C, len(ids)]."""
+        if self._closed:
+            raise SessionError("this answer was closed; open a new one")
+        more = tuple(int(i) for i in ids)
+        if not more:
+            return empty_scores(self._conditions)
+        prompts = [(*prompt, *self._answer) for prompt in self._prompts]
+        for prompt, condition in zip(prompts, self._conditions, strict=True):
+            if self._max_tokens is not None and len(prompt) + len(more) > self._max_tokens:
+                raise too_long(condition, len(prompt), len(more), self._max_tokens)
+        with self._lock:
+            log_probs, jsd = plain_scores(
+                self._model, prompts, more, self._conditions, first_token=len(self._answer)
+            )
+        self._answer += more
+        computed = sum(len(prompt) + len(more) - 1 for prompt in prompts)
+        return TokenScores(self._conditions, log_probs, jsd, computed)
+
+    def close(self) -> None:
+        """Further calls of `extend` raise SessionError."""
+        self._closed = True
+
+
+def empty_scores(conditions: tuple[Condition, ...]) -> TokenScores:
+    """The scores of no tokens: [C, 0]."""
+    nothing = np.zeros((len(conditions), 0), dtype=np.float32)
+    return TokenScores(conditions, nothing, nothing)

@@ -1,0 +1,122 @@
+"""Last hidden states -> log-probabilities and divergences, without holding all logits at once.
+
+    JSD = ½ Σ p log p + ½ Σ q log q − Σ m log m,   m = ½ (p + q)
+
+which takes one exponential and one logarithm for each condition, token and vocabulary entry. The
+answer's positions are taken in blocks of all conditions together, so that what is live is bounded
+by a number of bytes and not by the answer's length.
+"""
+
+# pyright: strict, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..divergence import clip_rounding
+from ..types import Condition
+from .plain import check_finite
+
+_BLOCK_BYTES = 64 << 20
+"""Memory of one array of float32 logits [conditions, tokens, V]; two are live at a time."""
+
+_TINY = float(torch.finfo(torch.float32).tiny)
+
+
+class Head:
+    """Hidden states -> logits, as the model's own output layer does it.
+
+    Args:
+        model: a causal language model.
+    """
+
+    def __init__(self, model: Any) -> None:
+        config = model.config.get_text_config()
+        self._layer = model.get_output_embeddings()
+        self.vocabulary = int(self._layer.weight.shape[0])
+        """V, the number of logits."""
+        self._softcap: float | None = getattr(config, "final_logit_softcapping", None)
+        scale = getattr(config, "logit_scale", None)
+        divisor = getattr(config, "logits_scaling", None)
+        self._scale = float(scale or 1.0) / float(divisor or 1.0)
+
+    def __call__(self, hidden: Tensor) -> Tensor:
+        """[..., size] -> [..., V] float32."""
+        logits = self._layer(hidden).float()
+        if self._scale != 1.0:
+            logits = logits * self._scale
+        if self._softcap is not None:
+            logits = torch.tanh(logits / self._softcap) * self._softcap
+        return logits
+
+
+def read_out(
+    hidden: Tensor,
+    answer: Sequence[int],
+    head: Head,
+    conditions: Sequence[Condition],
+    dtype: str,
+    *,
+    first_token: int = 0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Log-probabilities and divergences of T answer tokens under C conditions.
+
+    Args:
+        hidden: [C, T, size]; row t predicts answer token t. The first condition is the reference.
+        answer: the T token ids.
+        head: the output layer.
+        conditions: the C conditions, for messages.
+        dtype: of the model, for messages.
+        first_token: index of `answer[0]` in the whole answer, for messages.
+
+    Returns:
+        [C, T] float32 log-probabilities, nats, and [C, T] float32 divergences, nats in [0, ln 2].
+
+    Raises:
+        NumericalError: a log-probability is not finite; names token, condition and dtype.
+    """
+    count, total = hidden.shape[:2]
+    step = max(1, _BLOCK_BYTES // (4 * head.vocabulary * count))
+    log_probs = torch.empty((count, total), device=hidden.device)
+    jsd = torch.zeros((count, total), device=hidden.device)
+    targets = torch.tensor(list(answer), device=hidden.device)
+    with torch.inference_mode():
+        for begin in range(0, total, step):
+            end = min(begin + step, total)
+            block = slice(begin, end)
+            logits = head(hidden[:, block])  # [C, n, V]
+            _read_block(logits, targets[block], log_probs[:, block], jsd[:, block])
+    for row, condition in enumerate(conditions):
+        check_finite(log_probs[row], condition, dtype, first_token)
+    return log_probs.cpu().numpy(), clip_rounding(jsd.cpu().numpy(), 1e-4).astype(np.float32)
+
+
+def _read_block(logits: Tensor, targets: Tensor, log_probs: Tensor, jsd: Tensor) -> None:
+    """Fill [C, n] log-probabilities and divergences from logits [C, n, V], which are consumed."""
+    top = logits.amax(-1, keepdim=True)
+    logits -= top
+    # −inf (a token that the model forbids) times its probability 0 must be 0, not NaN.
+    index = targets[None, :, None].expand(logits.shape[0], -1, 1)
+    picked = logits.gather(-1, index)[..., 0]
+    logits.clamp_(min=-1e4)
+    weights = logits.exp()
+    total = weights.sum(-1, keepdim=True)
+    log_total = total.log()
+    torch.sub(picked, log_total[..., 0], out=log_probs)
+    weights /= total
+    rows, size = logits.shape[0] * logits.shape[1], logits.shape[2]
+    dots = torch.bmm(weights.view(rows, 1, size), logits.view(rows, size, 1))
+    plogp = dots.view(logits.shape[:2]) - log_total[..., 0]  # Σ p log p
+    reference = weights[0]
+    for row in range(1, logits.shape[0]):
+        # The logits of this row are not needed any more: its memory holds the mixture.
+        mixture = torch.add(reference, weights[row], out=logits[row]).clamp_(min=_TINY)
+        twice = torch.log(mixture).mul_(mixture).sum(-1)  # Σ 2m log 2m
+        jsd[row] = 0.5 * (plogp[0] + plogp[row] - twice) + math.log(2)
