@@ -5,14 +5,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, create_model
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    create_model,
+)
 from typing_extensions import TypedDict
 
 from ._convert import QUESTION_KEYS, Keys
+
+
+def _kind(item: object) -> str:
+    # pydantic tries Document on every dict, and its constructor raises what pydantic lets through
+    return "text" if isinstance(item, str) else "dict" if isinstance(item, dict) else "document"
+
+
+Source = Annotated[
+    Annotated[Document, Tag("document")]
+    | Annotated[dict[str, Any], Tag("dict")]
+    | Annotated[str, Tag("text")],
+    Discriminator(_kind),
+]
+"""One retrieved document, in any form that is read."""
 
 
 class GroundingInput(TypedDict, total=False):
@@ -20,7 +42,7 @@ class GroundingInput(TypedDict, total=False):
 
     input: str
     """The question; `question` or `query` are read too."""
-    context: list[Document | dict[str, Any] | str] | str
+    context: list[Source] | str
     """The retrieved documents; one str is a context that was already formatted."""
     answer: str | AIMessage
     """The generated answer."""
@@ -48,7 +70,7 @@ def _model(name: str, keys: Keys, output_key: str | None) -> type[BaseModel]:
     fields: dict[str, Any] = {
         "question": (str, Field(validation_alias=question)),
         "context": (
-            list[Document | dict[str, Any] | str] | str,
+            list[Source] | str,
             Field(validation_alias=keys.context),
         ),
         "answer": (str | AIMessage, Field(validation_alias=keys.answer)),
