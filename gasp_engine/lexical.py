@@ -33,6 +33,9 @@ def _function_words() -> frozenset[str]:
     return frozenset(text.split("\n", 1)[1].split())
 
 
+_JSON_KEY = re.compile(r"""(?:^|[{,\[])\s*("(?:[^"\\\n]|\\.)*")\s*:""")
+
+
 @dataclass(frozen=True, slots=True)
 class Word:
     """One word and where it stands."""
@@ -58,6 +61,7 @@ def words(text: str) -> list[Word]:
     ['1200', 'dam', 'opened']
     """
     found: list[Word] = []
+    labels = _labels(text)
     fresh = True
     last_end = 0
     for match in _WORD.finditer(text):
@@ -75,10 +79,18 @@ def words(text: str) -> list[Word]:
             is_number = raw[0].isdigit()
             key = _number_key(raw) if is_number else _word_key(raw)
             is_content = is_number or (len(key) > 1 and raw.casefold() not in _function_words())
+            is_content = is_content and start not in labels
             is_name = not fresh and raw[0].isupper() and is_content and not is_number
             found.append(Word(start, end, key, is_content, is_number, is_name))
         fresh = False
     return found
+
+
+def _labels(text: str) -> frozenset[int]:
+    """Code points of JSON keys: they name a value and claim nothing, so no source need hold them."""
+    if text.lstrip()[:1] not in ("{", "[", '"'):
+        return frozenset()
+    return frozenset(i for match in _JSON_KEY.finditer(text) for i in range(*match.span(1)))
 
 
 def _number_key(raw: str) -> str:

@@ -122,3 +122,9 @@ def test_features_are_plain_json(two_sentences):
     assert values["drops"] == [0.0, 3.0]
     assert all(v is None or isinstance(v, int | float | list) for v in values.values())
     assert all(math.isfinite(v) for v in values.values() if isinstance(v, float))
+
+
+def test_the_keys_of_a_json_answer_claim_nothing():
+    found = words('{"year": 1931, "note": "Opened: see p. 4."}')
+    assert [w.key for w in found if w.is_content] == ["1931", "opened", "see", "4"]
+    assert [w.key for w in words('The "note": dam') if w.is_content] == ["note", "dam"]
