@@ -87,7 +87,7 @@ def words(text: str) -> list[Word]:
 
 
 def _labels(text: str) -> frozenset[int]:
-    """Code points of JSON keys: they name a value and claim nothing, so no source need hold them."""
+    """Code points of JSON keys: they name a value and claim nothing that a source could hold."""
     if text.lstrip()[:1] not in ("{", "[", '"'):
         return frozenset()
     return frozenset(i for match in _JSON_KEY.finditer(text) for i in range(*match.span(1)))
