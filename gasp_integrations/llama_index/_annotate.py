@@ -40,6 +40,7 @@ EMPTY_RESPONSE = "Empty Response"
 
 OnError = Literal["raise", "record"]
 OnSentence = Callable[[dict[str, Any]], None]
+Synthesis = dict[str, Any] | None
 
 
 class Annotator:
@@ -160,7 +161,11 @@ class Annotator:
         grounding.update(status="error", complete=False, error=message)
 
     def annotate(
-        self, response: Any, question: str, sources: Sequence[Source], *, calls: int = 0
+        self,
+        response: Any,
+        question: str,
+        sources: Sequence[Source],
+        synthesis: Synthesis = None,
     ) -> Any:
         """Check a response and write the verdicts into its metadata.
 
@@ -168,36 +173,39 @@ class Annotator:
             response: of any of LlamaIndex's response types.
             question: the user's question.
             sources: the nodes that the LLM saw.
-            calls: how many LLM calls wrote the answer; 0: not known.
+            synthesis: how the answer was made, as `Seen.synthesis` tells.
 
         Returns:
             The same response.
         """
         if isinstance(response, StreamingResponse | AsyncStreamingResponse):
-            return self.follow(response, question, sources, calls=calls)
+            return self.follow(response, question, sources, synthesis)
         grounding = self.ground(question, sources, answer_of(response))
-        return self._attach(response, grounding, calls)
+        return self._attach(response, grounding, synthesis)
 
     async def aannotate(
-        self, response: Any, question: str, sources: Sequence[Source], *, calls: int = 0
+        self,
+        response: Any,
+        question: str,
+        sources: Sequence[Source],
+        synthesis: Synthesis = None,
     ) -> Any:
         """`annotate` without blocking the event loop."""
         if isinstance(response, StreamingResponse | AsyncStreamingResponse):
             await self.aload()
-            return self.follow(response, question, sources, calls=calls)
+            return self.follow(response, question, sources, synthesis)
         grounding = await self.aground(question, sources, answer_of(response))
-        return self._attach(response, grounding, calls)
+        return self._attach(response, grounding, synthesis)
 
     def follow(
         self,
         response: StreamingResponse | AsyncStreamingResponse,
         question: str,
         sources: Sequence[Source],
-        *,
-        calls: int = 0,
+        synthesis: Synthesis = None,
     ) -> StreamingResponse | AsyncStreamingResponse:
         """Check a stream while it is read."""
-        check = self.start(question, sources, calls=calls)
+        check = self.start(question, sources, synthesis)
         response.metadata = {**(response.metadata or {}), "grounding": check.grounding}
         if response.response_txt is not None:
             # Somebody has read the stream already: what it said is known.
@@ -209,29 +217,38 @@ class Annotator:
             response.response_gen = checked_async_stream(response, response.response_gen, check)
         return response
 
-    def start(self, question: str, sources: Sequence[Source], *, calls: int = 0) -> StreamCheck:
+    def start(
+        self, question: str, sources: Sequence[Source], synthesis: Synthesis = None
+    ) -> StreamCheck:
         """A check of an answer that will arrive in pieces."""
         grounding = pending_grounding(question, sources)
-        note_calls(grounding, calls)
+        note_synthesis(grounding, synthesis)
         return StreamCheck(self, question, sources, grounding)
 
-    def _attach(self, response: Any, grounding: dict[str, Any], calls: int) -> Any:
-        note_calls(grounding, calls)
+    def _attach(self, response: Any, grounding: dict[str, Any], synthesis: Synthesis) -> Any:
+        note_synthesis(grounding, synthesis)
         response.metadata = {**(response.metadata or {}), "grounding": grounding}
         return response
 
 
-def note_calls(grounding: dict[str, Any], calls: int) -> None:
-    """Report how many LLM calls wrote the answer, and what several of them mean."""
-    if not calls:
+def note_synthesis(grounding: dict[str, Any], synthesis: Synthesis) -> None:
+    """Report how the answer was made, and what that means for the verdicts."""
+    if synthesis is None:
         return
-    grounding["synthesis"] = {"calls": calls}
-    if calls > 1:
-        grounding["warnings"] = [
-            *grounding["warnings"],
-            f"the answer was written over {calls} calls of the LLM, each of which saw a part of "
-            f"the nodes; it was checked against all of them together",
-        ]
+    warnings: list[str] = []
+    if synthesis["calls"] > 1:
+        warnings.append(
+            f"the answer was written over {synthesis['calls']} calls of the LLM, each of which saw "
+            f"a part of the nodes; it was checked against all of them together"
+        )
+    if synthesis["cut"]:
+        names = ", ".join(f"source_nodes[{i}]" for i in synthesis["cut"])
+        warnings.append(
+            f"the LLM did not see the whole of {names}, which its prompt had no room for; the "
+            f"answer was checked against the whole"
+        )
+    grounding["synthesis"] = synthesis
+    grounding["warnings"] = [*grounding["warnings"], *warnings]
 
 
 def answer_of(response: Any) -> str:

@@ -63,6 +63,8 @@ class Seen:
                 context = arguments.get("context_str", arguments.get("context_msg"))
                 if isinstance(context, str):
                     self.contexts.append(context)
+                elif isinstance(context, list | tuple):
+                    self.contexts.append("\n".join(str(part) for part in context))
             case "RetrievalEndEvent":
                 self.retrieved.extend(_field(event, "nodes"))
             case _:
@@ -104,6 +106,16 @@ class Seen:
                 found.append(i)
                 position = at + len(head)
         return found or None
+
+    def synthesis(self, sources: Sequence[Source]) -> dict[str, Any] | None:
+        """How the answer was made: LLM calls, and nodes that were cut; None when no event told."""
+        if not self.calls:
+            return None
+        cut: list[int] = []
+        if self.calls == 1:
+            text = _dense((self.chunks or self.contexts)[0])
+            cut = [s.index for s in sources if _dense(s.text)[-EDGE:] not in text]
+        return {"calls": self.calls, "cut": cut if len(cut) < len(sources) else []}
 
     def origin_of(self, source: Source, after: int) -> Origin | None:
         """The retrieved node, at index `after` or later, that a chunk's text was cut from."""

@@ -97,7 +97,7 @@ class GroundingChatEngine(BaseChatEngine):
         if done is not None:
             response.metadata = {**(response.metadata or {}), "grounding": done}
             return response
-        return self._annotator.annotate(response, question, sources, calls=seen.calls)
+        return self._annotator.annotate(response, question, sources, seen.synthesis(sources))
 
     async def achat(
         self, message: str, chat_history: list[ChatMessage] | None = None, **kwargs: Any
@@ -112,7 +112,7 @@ class GroundingChatEngine(BaseChatEngine):
         if done is not None:
             response.metadata = {**(response.metadata or {}), "grounding": done}
             return response
-        return await self._annotator.aannotate(response, question, sources, calls=seen.calls)
+        return await self._annotator.aannotate(response, question, sources, seen.synthesis(sources))
 
     def stream_chat(
         self, message: str, chat_history: list[ChatMessage] | None = None, **kwargs: Any
@@ -137,7 +137,7 @@ class GroundingChatEngine(BaseChatEngine):
         question, sources, done = _prepare(response, message, seen)
         if done is not None:
             return GroundingStreamingChatResponse(response, done, None)
-        check = self._annotator.start(question, sources, calls=seen.calls)
+        check = self._annotator.start(question, sources, seen.synthesis(sources))
         return GroundingStreamingChatResponse(response, check.grounding, check)
 
 

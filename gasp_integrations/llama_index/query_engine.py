@@ -12,7 +12,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from gasp_engine import GroundingChecker
 
 from ._annotate import Annotator, OnError, OnSentence, grounding_in
-from ._seen import watch
+from ._seen import Seen, watch
 
 
 class GroundingQueryEngine(BaseQueryEngine):
@@ -97,10 +97,7 @@ class GroundingQueryEngine(BaseQueryEngine):
         """The inner engine's answer from given nodes, checked."""
         with watch() as seen:
             response = self._inner.synthesize(query_bundle, nodes, additional_source_nodes)
-        if grounding_in(response) is not None:
-            return response
-        sources = seen.evidence(response.source_nodes)
-        return self._annotator.annotate(response, query_bundle.query_str, sources, calls=seen.calls)
+        return self._check(response, query_bundle, seen)
 
     async def asynthesize(
         self,
@@ -111,27 +108,30 @@ class GroundingQueryEngine(BaseQueryEngine):
         """`synthesize`, asynchronously; scoring runs in a worker thread."""
         with watch() as seen:
             response = await self._inner.asynthesize(query_bundle, nodes, additional_source_nodes)
-        if grounding_in(response) is not None:
-            return response
-        sources = seen.evidence(response.source_nodes)
-        return await self._annotator.aannotate(
-            response, query_bundle.query_str, sources, calls=seen.calls
-        )
+        return await self._acheck(response, query_bundle, seen)
 
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         with watch() as seen:
             response = self._inner.query(query_bundle)
-        if grounding_in(response) is not None:
-            return response
-        sources = seen.evidence(response.source_nodes)
-        return self._annotator.annotate(response, query_bundle.query_str, sources, calls=seen.calls)
+        return self._check(response, query_bundle, seen)
 
     async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         with watch() as seen:
             response = await self._inner.aquery(query_bundle)
+        return await self._acheck(response, query_bundle, seen)
+
+    def _check(self, response: RESPONSE_TYPE, query: QueryBundle, seen: Seen) -> RESPONSE_TYPE:
         if grounding_in(response) is not None:
             return response
         sources = seen.evidence(response.source_nodes)
-        return await self._annotator.aannotate(
-            response, query_bundle.query_str, sources, calls=seen.calls
-        )
+        made = seen.synthesis(sources)
+        return self._annotator.annotate(response, query.query_str, sources, made)
+
+    async def _acheck(
+        self, response: RESPONSE_TYPE, query: QueryBundle, seen: Seen
+    ) -> RESPONSE_TYPE:
+        if grounding_in(response) is not None:
+            return response
+        sources = seen.evidence(response.source_nodes)
+        made = seen.synthesis(sources)
+        return await self._annotator.aannotate(response, query.query_str, sources, made)

@@ -140,8 +140,9 @@ class GroundingSynthesizer(BaseSynthesizer):
             response = self._inner.synthesize(
                 query, nodes, additional_source_nodes, **response_kwargs
             )
+        sources = sources_of(nodes)
         return self._annotator.annotate(
-            response, query_text(query), sources_of(nodes), calls=seen.calls
+            response, query_text(query), sources, seen.synthesis(sources)
         )
 
     async def asynthesize(
@@ -156,6 +157,7 @@ class GroundingSynthesizer(BaseSynthesizer):
             response = await self._inner.asynthesize(
                 query, nodes, additional_source_nodes, **response_kwargs
             )
+        sources = sources_of(nodes)
         return await self._annotator.aannotate(
-            response, query_text(query), sources_of(nodes), calls=seen.calls
+            response, query_text(query), sources, seen.synthesis(sources)
         )
