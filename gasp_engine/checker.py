@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from .closer import look_closer
 from .detectors import Detector, Profile, default_detector, load_profile
 from .options import CheckOptions
 from .prepare import Example, Prepared, as_example, prepare
@@ -14,7 +15,7 @@ from .report import Report
 from .scorers.base import Scorer
 from .session import MAX_SESSIONS, GroundingSession, SessionPool
 from .types import Passage, TokenScores
-from .verdict import Judge, build_report, measure
+from .verdict import Judge, build_report, detector_scores, measure
 
 
 class GroundingChecker:
@@ -132,16 +133,37 @@ class GroundingChecker:
         prepared = [prepare(as_example(e), self.scorer, self.options) for e in examples]
         requests = [request for p in prepared for request in p.requests]
         scores = iter(self.scorer.score(requests) if requests else [])
-        return [self.report(p, [next(scores) for _ in p.groups]) for p in prepared]
+        return self.reports(prepared, [[next(scores) for _ in p.groups] for p in prepared])
 
     def report(self, prepared: Prepared, scores: Sequence[TokenScores]) -> Report:
         """The report on an example whose groups have been scored."""
-        evidence = measure(prepared, scores)
-        usage = {
-            "tokens_computed": sum(s.tokens_computed for s in scores),
-            "conditions": sum(len(s.conditions) for s in scores),
-        }
-        return build_report(prepared, evidence, self.judge, usage=usage)
+        return self.reports([prepared], [scores])[0]
+
+    def reports(
+        self, prepared: Sequence[Prepared], scores: Sequence[Sequence[TokenScores]]
+    ) -> list[Report]:
+        """Reports on examples whose groups have been scored; runs what further passes are asked."""
+        evidence = [measure(p, s) for p, s in zip(prepared, scores, strict=True)]
+        grounded = [
+            [i for i, v in detector_scores(p, e, self.judge).items() if v <= self.judge.threshold]
+            for p, e in zip(prepared, evidence, strict=True)
+        ]
+        findings = look_closer(prepared, evidence, grounded, self.scorer, self.options)
+        return [
+            build_report(
+                p,
+                e,
+                self.judge,
+                supports=f.supports,
+                extra=f.extra,
+                usage={
+                    "tokens_computed": sum(x.tokens_computed for x in s) + f.tokens_computed,
+                    "conditions": sum(len(x.conditions) for x in s) + f.passes,
+                    "extra_passes": f.passes,
+                },
+            )
+            for p, s, e, f in zip(prepared, scores, evidence, findings, strict=True)
+        ]
 
     async def acheck(
         self, question: str, passages: Iterable[Passage | str | dict[str, Any]], answer: str

@@ -80,6 +80,8 @@ class SentenceReport:
     """Strongest first; empty for a flagged sentence."""
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Further findings where they were asked for: `against`, `parametric`, `markers`, `tokens`."""
+    support_share: float | None = None
+    """Share of the gap that the cited units explain together; None when it was not looked into."""
 
 
 @dataclass(frozen=True, slots=True)

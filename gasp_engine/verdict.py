@@ -11,9 +11,11 @@ import numpy as np
 from .detectors import Detector, Profile
 from .errors import NumericalError
 from .features import GroupScores, SpanFeatures, span_features
+from .hints import hints, token_values
 from .lexical import LexicalEvidence, LexicalIndex, content_tokens
 from .options import CheckOptions
 from .prepare import Prepared
+from .ranking import OverlapIndex, UnitSigns, unit_signs
 from .reasons import why_flagged, why_grounded
 from .report import PassageReport, Report, SentenceReport
 from .scorers.base import ScorerInfo
@@ -54,6 +56,8 @@ class Evidence:
     """Per sentence."""
     owner: np.ndarray
     """[T] index of the sentence that owns each token."""
+    signs: tuple[tuple[UnitSigns, ...], ...] = ()
+    """Per sentence, what speaks for each unit being what it leans on."""
 
 
 def measure(
@@ -79,16 +83,21 @@ def measure(
     lexical = tuple(index.evidence(prepared.wording(s)) for s in prepared.sentences)
     owner = prepared.owner
     if not groups:
-        return Evidence((), (None,) * len(prepared.sentences), lexical, owner)
+        nothing = len(prepared.sentences)
+        return Evidence((), (None,) * nothing, lexical, owner, ((),) * nothing)
+    content = content_tokens(prepared.tokens, prepared.answer)
     features = span_features(
-        groups,
-        owner,
-        len(prepared.sentences),
-        len(prepared.context.units),
-        content_tokens(prepared.tokens, prepared.answer),
-        lexical,
+        groups, owner, len(prepared.sentences), len(prepared.context.units), content, lexical
     )
-    return Evidence(groups, tuple(features), lexical, owner)
+    units = OverlapIndex(prepared.context)
+    signs = tuple(
+        unit_signs(groups, own, content, units.overlaps(prepared.wording(sentence)))
+        if own.size
+        else ()
+        for sentence in prepared.sentences
+        for own in [np.flatnonzero(owner == sentence.index)]
+    )
+    return Evidence(groups, tuple(features), lexical, owner, signs)
 
 
 def _check_finite(scores: TokenScores) -> None:
@@ -112,6 +121,14 @@ def scored_spans(prepared: Prepared, evidence: Evidence, options: CheckOptions) 
     ]
 
 
+def detector_scores(prepared: Prepared, evidence: Evidence, judge: Judge) -> dict[int, float]:
+    """The detector's score of every sentence that it sees, by sentence."""
+    spans = scored_spans(prepared, evidence, judge.options)
+    rows = [f for f in (evidence.features[i] for i in spans) if f is not None]
+    values = judge.detector.score(rows) if rows else np.zeros(0)
+    return {i: float(v) for i, v in zip(spans, values, strict=True)}
+
+
 def build_report(
     prepared: Prepared,
     evidence: Evidence,
@@ -131,10 +148,8 @@ def build_report(
         usage: counts for the report.
         extra: further findings, by sentence.
     """
-    spans = scored_spans(prepared, evidence, judge.options)
-    rows = [f for f in (evidence.features[i] for i in spans) if f is not None]
-    values = judge.detector.score(rows) if rows else np.zeros(0)
-    scores = {i: float(v) for i, v in zip(spans, values, strict=True)}
+    scores = detector_scores(prepared, evidence, judge)
+    values = np.array(list(scores.values()))
     numbers = CitationNumbers(prepared.context)
     sentences: list[SentenceReport] = []
     for sentence in prepared.sentences:
@@ -142,7 +157,14 @@ def build_report(
         features = evidence.features[i]
         support = (supports or {}).get(i)
         if support is None:
-            support = support_of(features, prepared.context) if features else SentenceSupport()
+            signs = evidence.signs[i]
+            support = (
+                support_of(features, prepared.context, signs) if features else SentenceSupport()
+            )
+        more = hints(features, support, prepared.context) if features else {}
+        if judge.options.token_values and features:
+            own = np.flatnonzero(evidence.owner == i)
+            more["tokens"] = token_values(evidence.groups, prepared.tokens, own, support)
         sentences.append(
             _judge_one(
                 sentence,
@@ -153,7 +175,7 @@ def build_report(
                 numbers,
                 judge,
                 has_sources=bool(prepared.context.units),
-                extra=(extra or {}).get(i, {}),
+                extra={**more, **(extra or {}).get(i, {})},
             )
         )
     answer_score = judge.detector.pool(values) if len(values) else None
@@ -228,6 +250,7 @@ def _judge_one(
         "grounded",
         why_grounded(features, citations),
         support=support.kind,
+        support_share=support.share,
         citations=citations,
         **more,
     )

@@ -1,0 +1,132 @@
+"""How strongly a sentence leans on each unit: the order in which units are cited.
+
+The paper's drop (Eq. 10) alone is not the best order: a unit that only makes the sentence's style
+likelier can cost more than the one that states the fact. Four signs are put together, each over
+its largest value among the units of the sentence, so that none needs a scale:
+
+    strength(k) = Σ_i w_i · max(0, x_i(k)) / max_j x_i(j)
+
+    x_drop        mean_t [ log p(y_t|c) − log p(y_t|c∖k) ]     over all tokens of the sentence
+    x_content     the same over the tokens of content words alone
+    x_divergence  mean_t JSD( p_t^c ‖ p_t^{c∖k} )
+    x_overlap     share of the sentence's words that unit k holds, a word's weight being
+                  log(1 + K / units that hold it)
+
+The weights were chosen on half of the claims of WiCE and measured on the other half:
+`docs/decisions/005-citations.md`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .features import GroupScores
+from .lexical import words
+from .perturb import Context
+
+W_DROP, W_CONTENT, W_DIVERGENCE, W_OVERLAP = 1.0, 0.0, 1.0, 1.0
+"""Weights of the four signs."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitSigns:
+    """What speaks for one unit being what a sentence leans on."""
+
+    unit: int
+    """Index of the unit."""
+    drop: float | None
+    """Nats per token lost without it; None when it was not left out alone."""
+    content: float | None
+    """The same over tokens of content words; None without such tokens."""
+    divergence: float | None
+    """Mean JSD without it."""
+    overlap: float
+    """Weighted share of the sentence's content words that it holds, in [0, 1]."""
+
+
+class OverlapIndex:
+    """The words of every unit, to compare sentences with.
+
+    >>> from gasp_engine.perturb import build_context
+    >>> from gasp_engine.types import as_passages
+    >>> index = OverlapIndex(build_context(as_passages(["The dam opened.", "Boats are red."])))
+    >>> [round(x, 2) for x in index.overlaps("A dam opened late.")]
+    [0.67, 0.0]
+    """
+
+    def __init__(self, context: Context) -> None:
+        texts = (
+            " ".join(context.passages[s.passage].text[s.start : s.end] for s in unit.spans)
+            for unit in context.units
+        )
+        self._held = [{w.key for w in words(text) if w.is_content} for text in texts]
+        self._counts = Counter(key for keys in self._held for key in keys)
+
+    def overlaps(self, sentence: str) -> list[float]:
+        """Per unit, the weighted share of the sentence's content words that it holds."""
+        wanted = {w.key for w in words(sentence) if w.is_content}
+        n = len(self._held)
+        weight = {key: math.log(1 + n / max(self._counts[key], 1)) for key in wanted}
+        total = sum(weight.values())
+        return [
+            sum(weight[key] for key in wanted & keys) / total if total else 0.0
+            for keys in self._held
+        ]
+
+
+def unit_signs(
+    groups: Sequence[GroupScores], own: np.ndarray, content: np.ndarray, overlaps: Sequence[float]
+) -> tuple[UnitSigns, ...]:
+    """The signs of every unit for one sentence.
+
+    Args:
+        groups: token scores.
+        own: indices of the sentence's tokens, at least one.
+        content: [T] bool, tokens of content words.
+        overlaps: per unit.
+    """
+    wordy = own[content[own]]
+    signs = [UnitSigns(k, None, None, None, overlap) for k, overlap in enumerate(overlaps)]
+    for group in groups:
+        for unit in group.units:
+            drop, divergence = group.drop(unit), group.divergence(unit)
+            if drop is None or divergence is None:
+                continue
+            signs[unit] = UnitSigns(
+                unit,
+                float(drop[own].mean(dtype=np.float64)),
+                float(drop[wordy].mean(dtype=np.float64)) if wordy.size else None,
+                float(divergence[own].mean(dtype=np.float64)),
+                overlaps[unit],
+            )
+    return tuple(signs)
+
+
+def strengths(signs: Sequence[UnitSigns]) -> np.ndarray:
+    """[K] float64: how strongly the sentence leans on each unit; only the order has a meaning."""
+    columns = (
+        (W_DROP, [s.drop for s in signs]),
+        (W_CONTENT, [s.content for s in signs]),
+        (W_DIVERGENCE, [s.divergence for s in signs]),
+        (W_OVERLAP, [s.overlap for s in signs]),
+    )
+    total = np.zeros(len(signs))
+    for weight, values in columns:
+        column = np.array([max(0.0, v or 0.0) for v in values])
+        largest = column.max(initial=0.0)
+        if weight and largest > 0:
+            total += weight * column / largest
+    return total
+
+
+def ranking(signs: Sequence[UnitSigns]) -> tuple[int, ...]:
+    """Units, strongest first; equally strong ones in reading order."""
+    if not signs:
+        return ()
+    order = np.argsort(-strengths(signs), kind="stable")
+    return tuple(signs[int(i)].unit for i in order)
