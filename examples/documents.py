@@ -3,7 +3,8 @@
 Thirty passages on five invented subjects, so that no language model knows them by heart. A Markdown
 file is a document, each `## section` of it a passage:
 
-    velmora-tram.md  "# Velmora tram"  "## Fares"  ->  id velmora-tram/fares, title Velmora tram: Fares
+    velmora-tram.md, "# Velmora tram", "## Fares"
+    -> id velmora-tram/fares, title "Velmora tram: Fares"
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,14 +25,14 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="session")
-def embedded() -> Iterator[TransformersScorer]:
+def embedded() -> TransformersScorer:
     """The embedded scorer, loaded once, in float32 on the CPU."""
     import torch
 
     from gasp_engine.scorers.transformers import TransformersScorer
 
     torch.set_num_threads(2)
-    yield TransformersScorer.from_pretrained("embedded", device="cpu", dtype="float32")
+    return TransformersScorer.from_pretrained("embedded", device="cpu", dtype="float32")
 
 
 @pytest.fixture(scope="session")
