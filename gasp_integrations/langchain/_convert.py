@@ -99,7 +99,7 @@ def message_text(value: object, name: str = "answer") -> str:
         )
     if isinstance(value.content, str):
         return value.content
-    blocks = value.content_blocks
+    blocks = content_blocks(value)
     texts = [block.get("text", "") for block in blocks if block["type"] == "text"]
     others = sorted({block["type"] for block in blocks} - {"text"} - _SILENT_BLOCKS)
     if others and not texts:
@@ -108,6 +108,32 @@ def message_text(value: object, name: str = "answer") -> str:
             f"there is nothing to check. Pass the text of the answer"
         )
     return "".join(texts)
+
+
+def content_blocks(message: BaseMessage) -> list[dict[str, Any]]:
+    """The message's standard content blocks, without the faults of some translators; copies.
+
+    Text that claims to be v1 comes back as a bare string from older versions of langchain-core, and
+    the translator for Groq answers with nothing when the content is a list: then the blocks are
+    those of a message of no known provider.
+    """
+    metadata = dict(message.response_metadata)
+    if isinstance(message.content, str):
+        metadata.pop("output_version", None)
+    blocks = _translated(message, metadata)
+    if _text_of(blocks) != message.text:
+        metadata.pop("model_provider", None)
+        blocks = _translated(message, metadata)
+    return blocks
+
+
+def _translated(message: BaseMessage, metadata: dict[str, Any]) -> list[dict[str, Any]]:
+    blocks = message.model_copy(update={"response_metadata": metadata}).content_blocks
+    return [dict(block) for block in blocks]
+
+
+def _text_of(blocks: Iterable[Mapping[str, Any]]) -> str:
+    return "".join(block.get("text", "") for block in blocks if block["type"] == "text")
 
 
 def passages_of(context: object, name: str = "context") -> list[Passage]:

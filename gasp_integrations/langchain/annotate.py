@@ -19,7 +19,7 @@ from langchain_core.messages.content import create_citation
 from gasp_engine import Citation, InputError, Report, SentenceReport
 from gasp_engine.errors import shorten
 
-from ._convert import as_document, as_report
+from ._convert import as_document, as_report, content_blocks
 
 MessageT = TypeVar("MessageT", bound=AIMessage)
 
@@ -56,7 +56,7 @@ def annotate_message(
         >>> annotate_message(out["answer"], out, out["context"])          # doctest: +SKIP
     """
     report = as_report(report)
-    blocks = [dict(block) for block in _blocks(message)]
+    blocks = content_blocks(message)
     texts = [block.get("text", "") if block["type"] == "text" else "" for block in blocks]
     if "".join(texts) != report.answer:
         raise InputError(
@@ -97,14 +97,6 @@ def remove_annotations(message: MessageT) -> MessageT:
     if blocks == message.content:
         return message
     return message.model_copy(update={"content": blocks})
-
-
-def _blocks(message: AIMessage) -> list[Mapping[str, Any]]:
-    if isinstance(message.content, str):
-        # some versions of langchain-core return the bare string when it claims to be v1
-        metadata = {k: v for k, v in message.response_metadata.items() if k != "output_version"}
-        message = message.model_copy(update={"response_metadata": metadata})
-    return cast("list[Mapping[str, Any]]", message.content_blocks)
 
 
 def _annotations(
