@@ -21,7 +21,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 from examples.documents import KeywordSearch, PreparedAnswer, load_corpus, prepared_answers
 from gasp_engine import GroundingChecker, Passage, Report, SentenceReport
-from gasp_engine.render.text import to_text
+from gasp_engine.render import to_text
 
 QUESTION = "What does a single ticket on the Velmora tram cost?"
 """What both chains are asked."""

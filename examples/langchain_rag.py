@@ -22,7 +22,7 @@ from langchain_core.runnables import Runnable, RunnableParallel, RunnablePassthr
 
 from examples.documents import KeywordSearch, load_corpus
 from gasp_engine import GroundingChecker, Report
-from gasp_engine.render.text import to_text
+from gasp_engine.render import to_text
 from gasp_integrations.langchain import GroundingRunnable
 
 PROMPT = ChatPromptTemplate.from_messages(

@@ -19,7 +19,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from examples.documents import KeywordSearch, load_corpus
 from gasp_engine import GroundingChecker, Report
-from gasp_engine.render.text import to_text
+from gasp_engine.render import to_text
 from gasp_integrations.llama_index import GroundingSynthesizer
 
 PROMPT = PromptTemplate(
