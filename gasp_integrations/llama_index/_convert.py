@@ -38,6 +38,8 @@ class Origin:
     """Id of the retrieved node."""
     index: int
     """Index among the retrieved nodes."""
+    start: int
+    """Where the chunk's text begins in the retrieved node's own."""
     shift: int
     """What takes a position in the chunk's own text to one in the retrieved node's."""
     document_start: int | None
@@ -171,7 +173,19 @@ def _plain(value: Any) -> Any:
 
 
 def _sentence(values: dict[str, Any], sources: Sequence[Source]) -> dict[str, Any]:
-    return {**values, "citations": [_citation(c, sources) for c in values["citations"]]}
+    values = {**values, "citations": [_citation(c, sources) for c in values["citations"]]}
+    markers = values["extra"].get("markers")
+    if markers:
+        named = [{**m, **_named(m.get("passage_index"), sources)} for m in markers]
+        values["extra"] = {**values["extra"], "markers": named}
+    return values
+
+
+def _named(index: int | None, sources: Sequence[Source]) -> dict[str, Any]:
+    """What a marker of the answer's own stands for; all None when there is no such passage."""
+    keys = ("node_id", "source_index", "retrieved_node_id")
+    identity = {} if index is None else _identity(sources[index])
+    return {key: identity.get(key) for key in keys}
 
 
 def _identity(source: Source) -> dict[str, Any]:

@@ -79,10 +79,10 @@ class Seen:
         if shown is not None:
             sources = tuple(sources[i] for i in shown)
         placed: list[Source] = []
-        after = 0
+        after = (0, 0)
         for source in sources:
-            origin = self.origin_of(source, after) or self.origin_of(source, 0)
-            after = origin.index if origin else after
+            origin = self.origin_of(source, after) or self.origin_of(source)
+            after = (origin.index, origin.start + 1) if origin else after
             placed.append(replace(source, origin=origin))
         return tuple(placed)
 
@@ -117,19 +117,20 @@ class Seen:
             cut = [s.index for s in sources if _dense(s.text)[-EDGE:] not in text]
         return {"calls": self.calls, "cut": cut if len(cut) < len(sources) else []}
 
-    def origin_of(self, source: Source, after: int) -> Origin | None:
-        """The retrieved node, at index `after` or later, that a chunk's text was cut from."""
+    def origin_of(self, source: Source, after: tuple[int, int] = (0, 0)) -> Origin | None:
+        """Where a chunk's text was cut from: the first place at or after (node, character)."""
         text = source.body[source.label :].strip()
         if not text or source.number is None:
             return None
-        for index in range(after, len(self.retrieved)):
+        for index in range(after[0], len(self.retrieved)):
             node = self.retrieved[index].node
             body = node.get_content()
-            at = body.find(text)
+            at = body.find(text, after[1] if index == after[0] else 0)
             if at >= 0:
                 start = getattr(node, "start_char_idx", None)
                 shift = at - source.body.index(text, source.label)
-                return Origin(node.node_id, index, shift, start if isinstance(start, int) else None)
+                begin = start if isinstance(start, int) else None
+                return Origin(node.node_id, index, at, shift, begin)
         return None
 
 

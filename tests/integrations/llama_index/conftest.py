@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -38,3 +39,13 @@ def canned_settings() -> Any:
     Settings.llm = canned()
     yield
     Settings._llm = before
+
+
+@pytest.fixture(autouse=True)
+def closed_loop() -> Any:
+    """LlamaIndex's synchronous ways ask for an event loop, and would leave it open."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield
+    asyncio.set_event_loop(None)
+    loop.close()

@@ -24,7 +24,8 @@ from gasp_engine import GroundingChecker
 from gasp_engine.scorers.table import TableScorer
 from gasp_engine.types import Tokens
 
-VOCABULARY = 4096
+VOCABULARY = 512
+NONSENSE = "Purple elephants juggle quietly."
 DAM = "The dam opened in 1931."
 BOATS = "Boats are red."
 ANSWER = "The dam opened in 1931. Purple elephants juggle quietly."
