@@ -13,15 +13,19 @@ read as ordinary characters: a passage cannot end its turn and begin another.
 
 from __future__ import annotations
 
+import copy
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from tokenizers import Tokenizer
 
-from ..errors import InputError, ModelLoadError, shorten
+from ..errors import InputError, ModelLoadError
 from ..perturb import SEPARATOR
 from ..prompt import PromptName, build_prompt
 from ..types import Tokens
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 _MARK = "0c1d2e3f"
 """Stands for the user's text while the frame of a chat template is found."""
@@ -81,7 +85,7 @@ class PromptTokenizer:
             int(i) for i, mark in added.items() if str(mark).strip()
         )
         """Ids of marks such as `<|im_end|>`; runs of spaces that some tokenizers add are text."""
-        self._head, self._tail = self._frame(tokenizer)
+        self._head, self._tail = self._frame(copy.deepcopy(tokenizer))
 
     def _frame(self, tokenizer: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
         if self.prompt == "chat":
@@ -109,12 +113,8 @@ class PromptTokenizer:
         return Tokens(tuple(ids), tuple(offsets))
 
     def _encode(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        try:
-            encoding = self._text.encode(text, add_special_tokens=False)
-        except UnicodeEncodeError as error:
-            raise InputError(
-                f"the text holds a lone surrogate, which no tokenizer reads: {shorten(text)}"
-            ) from error
+        # A lone surrogate is no character that could be encoded; its stand-in is as long.
+        encoding = self._text.encode(_SURROGATE.sub("\ufffd", text), add_special_tokens=False)
         ids, offsets = encoding.ids, encoding.offsets
         for index, token in enumerate(ids):
             # Marks that are added but not "special" (`<tool_call>`) are still found as one token:
