@@ -369,34 +369,32 @@ def _is_certain(text: str, body: int, end: int, continues: object) -> bool:
 
     `continues`: whether it stands directly below a line of prose.
     """
-    if body >= end or _MAYBE_RULED.match(text, body, end):
+    if body >= end or _MAYBE_RULED.match(text, body, end) or text[body] == "|":
         return False
-    first = text[body]
-    if first in "`~":
-        run = end - body - len(text[body:end].lstrip(first))
-        return run < 3 and run < end - body
-    if first == "|":
-        return False
-    if first == "#":
-        return text[body : body + 7].lstrip("#")[:1] not in ("", " ", "\t", "\u00a0")
     if _MAYBE_LABEL.match(text, body, end) or (continues and _MAYBE_FIELD.match(text, body, end)):
         return False
     match = _CLASS.match(text, body, end)
     if match and match.lastgroup in ("bullet", "ordered"):
         nested = _NESTED.match(text, match.end(), end)
-        return _is_certain(text, nested.end() if nested else match.end(), end, False)
+        body = nested.end() if nested else match.end()
+        if body >= end:
+            return False
+    first = text[body]
+    if first in "`~":
+        run = end - body - len(text[body:end].lstrip(first))
+        return run < 3 and run < end - body
+    if first == "#":
+        return text[body : body + 7].lstrip("#")[:1] not in ("", " ", "\t", "\u00a0")
     token = text[body : min(end, body + _FIRST_TOKEN + 1)]
-    return (
-        len(token) > _FIRST_TOKEN
-        or not token.isprintable()
-        or len(token.split()) > 1
-        or (token[-1].isspace())
-    )
+    return len(token) > _FIRST_TOKEN or token[-1].isspace() or len(token.split()) > 1
 
 
 def _breaks(gap: str) -> int:
     """How many line ends a stretch of white space holds."""
+    if gap in _COMMON_GAPS:
+        return _COMMON_GAPS[gap]
     return len(gap.replace("\r\n", "\n").translate(_TO_NEWLINE).split("\n")) - 1
 
 
 _TO_NEWLINE = {ord(char): "\n" for char in NEWLINES} | {0x2029: "\n\n"}
+_COMMON_GAPS = {"": 0, "\n": 1, "\n\n": 2, "\r\n": 1, "\r\n\r\n": 2}

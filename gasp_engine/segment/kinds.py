@@ -150,6 +150,7 @@ _HINTS = (
     "belirtil bahsed almıyor не нет недостаточно немає لا لم ليس نم نشد नहीं 不 无 無 没 沒 未 ません ない 不明 없 않 못 모르 "
     "n/a none"
 ).split()
+_HINT = re.compile("|".join(map(re.escape, _HINTS)))
 _GOES_ON = re.compile(
     r"(?:[,;:–—-]\s*|\s|^)(?:but|however|although|though|yet|still|nevertheless|nonetheless|except|"
     r"while|whereas|instead|so|therefore|aber|jedoch|allerdings|sondern|obwohl|mais|cependant|toutefois|"
@@ -227,7 +228,7 @@ def classify(text: str, form: Form, is_abstention: Callable[[str], bool] | None)
     if form == "prose" and is_abstention is not None and is_abstention(text):
         return "abstention"
     last = text[-1]
-    if last not in ".。" and (_QUESTION.search(text[-60:]) or _GREEK_QUESTION.search(text[-6:])):
+    if last not in ".。" and not last.isalpha() and (_QUESTION.search(text[-60:]) or _GREEK_QUESTION.search(text[-6:])):
         if len(text) <= _LONGEST and _BOILERPLATE.match(_bare(text)):
             return "boilerplate"
         return "question"
@@ -252,7 +253,7 @@ def _bare(text: str) -> str:
 
 def _abstains(text: str) -> bool:
     low = text.lower()
-    if not any(hint in low for hint in _HINTS):
+    if _HINT.search(low) is None:
         return False
     text = " ".join(text.replace("*", "").split())
     found = _ABSTENTION.search(text)

@@ -125,6 +125,7 @@ class LanguageGuess:
         self._given = None if given is None else re.split(r"[-_]", given.strip().lower())[0] or None
         self._counts = dict.fromkeys(FUNCTION_WORDS, 0)
         self._done = 0
+        self._latin, self._cyrillic = "en", "ru"
 
     def at(self, text: str, position: int, word: str = "") -> str:
         """The language of `text[:position]`, `en` while nothing speaks for another one.
@@ -136,7 +137,7 @@ class LanguageGuess:
         """
         if self._given:
             return self._given
-        by_script = script_language(word)
+        by_script = None if word.isascii() else script_language(word)
         if by_script and by_script != "ru":
             return by_script
         stop = min(position, _WINDOW)
@@ -147,7 +148,10 @@ class LanguageGuess:
                 for language in _LANGUAGES_OF.get(match.group().lower(), ()):
                     self._counts[language] += 1
             self._done = stop
-        candidates = _CYRILLIC if by_script else _LATIN
-        best = max(candidates, key=lambda language: self._counts[language])
-        default = "ru" if by_script else "en"
+            self._latin = self._best(_LATIN, "en")
+            self._cyrillic = self._best(_CYRILLIC, "ru")
+        return self._cyrillic if by_script else self._latin
+
+    def _best(self, candidates: tuple[str, ...], default: str) -> str:
+        best = max(candidates, key=self._counts.__getitem__)
         return best if self._counts[best] > self._counts[default] else default

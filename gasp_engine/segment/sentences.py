@@ -109,6 +109,8 @@ def cut(
         Spans that cover all of the block but white space, and the number of leading ones that no
         continuation can change (all of them, unless `open_end`).
     """
+    if _GAP.search(text, body, end) is None:
+        return [(start, end)], 0 if open_end else 1
     return _Cutter(text, body, end, guess, open_end).run(start)
 
 
@@ -153,6 +155,8 @@ class _Cutter:
         """
         text, end, open_end = self.text, self.end, self.open_end
         none = (-1, -1)
+        if high - low == 2 and text[low] in ".!?" and text[low + 1] == " ":
+            return self._decide(low, low + 1, high, text[low], text[low])
         head = _HEAD.match(text, low, high)
         assert head is not None
         stop = head.end()
@@ -175,29 +179,32 @@ class _Cutter:
         last = _LAST_STOP.search(stops)
         assert last is not None
         mark = last.group()
-        caseless_stop = not ("!" <= mark <= "?" or "\u2024" <= mark <= "\u2049")
-        if not (spaced or caseless_stop or (cited and text[following].isupper())):
+        if not (spaced or _is_caseless(mark) or (cited and text[following].isupper())):
             # No white space: in CJK text an ASCII terminator still ends a sentence.
             around = stop == following and low > 0 and mark != "…"
             if not (around and _CJK_CHAR.match(text, low - 1) and _CJK_CHAR.match(text, following)):
                 return none
+        return self._decide(low, stop, following, mark, stops[: last.start() + 1])
+
+    def _decide(
+        self, low: int, stop: int, following: int, mark: str, stops: str
+    ) -> tuple[int, int] | None:
+        """As `_boundary`, for a candidate end `stop` whose last terminator is `mark`."""
         if not self._has_words(low):
-            return none
-        verdict = self._ends(low, stop, following, mark, stops[: last.start() + 1], caseless_stop)
+            return -1, -1
+        verdict = self._ends(low, stop, following, mark, stops)
+        if verdict:
+            inside = self._is_inside(low, stop, following)
+            verdict = None if inside is None else not inside
         if verdict is None:
             return _UNKNOWN
-        if not verdict:
-            return none
-        inside = self._is_inside(low, stop, following)
-        if inside is None:
-            return _UNKNOWN
-        if inside:
-            return none
-        return self._place(stop, following)
+        return self._place(stop, following) if verdict else (-1, -1)
 
     def _place(self, stop: int, following: int) -> tuple[int, int]:
         """Symbols up to the end of the line stay with the sentence; the next begins after them."""
         text = self.text
+        if following == stop + 1 and text[stop].isspace():
+            return stop, following
         line_end = _BREAK.search(text, stop, following)
         if line_end and text[stop : line_end.start()].strip():
             stop += len(text[stop : line_end.start()].rstrip())
@@ -207,15 +214,15 @@ class _Cutter:
         return stop, begin
 
     def _has_words(self, low: int) -> bool:
+        if self.sentence < low and self.text[self.sentence].isalnum():
+            return True
         words = _NON_WORDS.match(self.text, self.sentence, low)
         return words is not None and words.end() < low
 
-    def _ends(
-        self, low: int, stop: int, following: int, mark: str, stops: str, caseless_stop: bool
-    ) -> bool | None:
+    def _ends(self, low: int, stop: int, following: int, mark: str, stops: str) -> bool | None:
         """Whether the terminator ends a sentence, as far as the words around it say."""
         text, end = self.text, self.end
-        if caseless_stop:
+        if _is_caseless(mark):
             if mark in "．﹒" and text[low - 1 : low].isdigit() and text[following].isdigit():
                 return False
             if mark in "།༎" and not text[stop].isspace():
@@ -278,8 +285,13 @@ class _Cutter:
         """`1.` or `a.` at the start of a sentence or after a colon numbers what follows."""
         if not (len(word) <= 3 and word.isdigit() or len(word) == 1):
             return False
-        before = self.text[self.sentence : low - len(word)].rstrip(" \t*(")
-        return not before or (before[-1] in ":;：" and word.isdigit())
+        begin = low - len(word)
+        if begin == self.sentence:
+            return True
+        before = self.text[max(self.sentence, begin - 8) : begin].rstrip(" \t*(")
+        if not before:
+            return begin - 8 <= self.sentence
+        return (before[-1] in ":;：" and word.isdigit())
 
     def _known(self, position: int, length: int) -> bool:
         """Whether the next characters cannot change any more."""
@@ -291,6 +303,8 @@ class _Cutter:
             self.pairs = _Pairs(self.text, self.body, self.end, self.open_end)
         if stop > self.pairs.unknown_from:
             return None
+        if not self.pairs:
+            return False
         caseless = not (self.text[following].isupper() or self.text[following].islower())
         for opened, closed, kind in self.pairs.around(low, stop):
             if closed < stop:
@@ -339,6 +353,9 @@ class _Pairs:
         if open_end:
             unknown = [position for position in self._unmatched if position + _REACH >= end]
             self.unknown_from = min(unknown, default=end)
+
+    def __len__(self) -> int:
+        return len(self._pairs)
 
     def _match(self, text: str, body: int, end: int) -> list[tuple[int, int, str]]:
         pairs: list[tuple[int, int, str]] = []
@@ -389,6 +406,11 @@ class _Pairs:
                 self._active.append(pairs[self._next])
             self._next += 1
         return self._active
+
+
+def _is_caseless(mark: str) -> bool:
+    """Whether a terminator ends sentences without white space and without a capital after it."""
+    return not ("!" <= mark <= "?" or "\u2024" <= mark <= "\u2049")
 
 
 def _code_end(text: str, begin: int, end: int, length: int) -> int:
