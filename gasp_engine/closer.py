@@ -11,7 +11,7 @@ scorers expect, and that pass counts too.
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -25,11 +25,11 @@ from .options import CheckOptions
 from .perturb import Context
 from .prepare import Prepared
 from .ranking import OverlapIndex, unit_signs
-from .refine import MAX_PIECES, Finer, cut_finer, narrowed, pieces_of
+from .refine import MAX_PIECES, Finer, cut_finer, narrow, pieces_of
 from .scorers.base import Scorer, ScoreRequest
 from .segment import sentence_spans
 from .support import MAX_CITATIONS, SentenceSupport, UnitSupport, share_of, support_of
-from .types import Condition, Sentence, TokenScores
+from .types import Condition, PassageSpan, Sentence, TokenScores
 from .verdict import Evidence
 
 RIGHT = 0.5
@@ -237,10 +237,8 @@ class _Look:
                 )
                 for k, drop, share in zip(found.units, drops, shares, strict=True)
             )[:MAX_CITATIONS]
-            plain = self._plain(i)
-            self._supports[i] = SentenceSupport(
-                found.kind, cited, max(0.0, min(1.0, found.share)), plain.ranking, plain.against
-            )
+            share = max(0.0, min(1.0, found.share))
+            self._supports[i] = replace(self._plain(i), kind=found.kind, units=cited, share=share)
         return wanted
 
     def _marked_sets(self) -> dict[int, list[tuple[int, ...]]]:
@@ -360,11 +358,16 @@ class _Look:
         assert features is not None, "a sentence with tokens has features"
         overlaps = index.overlaps(self._prepared.wording(self._prepared.sentences[i]))
         signs = unit_signs([group], self._own[i], content, overlaps)
-        narrow: list[UnitSupport] = []
+        cited: list[UnitSupport] = []
+        spans: list[PassageSpan] = []
         for support in self._supports[i].units:
             parts = finer.pieces.get(units.index(support.unit)) if support.unit in units else None
-            narrow += narrowed(support, finer, parts, signs, features.gap) if parts else (support,)
-        old = self._supports[i]
-        self._supports[i] = SentenceSupport(
-            old.kind, tuple(narrow[:MAX_CITATIONS]), old.share, old.ranking, old.against
+            if parts:
+                narrowed = narrow(support, finer, parts, signs, features.gap)
+                cited += narrowed.support
+                spans += narrowed.parts
+            else:
+                cited.append(support)
+        self._supports[i] = replace(
+            self._supports[i], units=tuple(cited[:MAX_CITATIONS]), parts=tuple(spans)
         )

@@ -77,10 +77,20 @@ def cut_finer(context: Context, units: Collection[int], split: SpanSplitter) -> 
     )
 
 
-def narrowed(
+@dataclass(frozen=True, slots=True)
+class Narrowed:
+    """One unit's support, sentence by sentence."""
+
+    support: tuple[UnitSupport, ...]
+    """The sentences that are cited, strongest first; the unit itself when none costs anything."""
+    parts: tuple[PassageSpan, ...]
+    """All its sentences, strongest first."""
+
+
+def narrow(
     support: UnitSupport, finer: Finer, parts: Sequence[int], signs: Sequence[UnitSigns], gap: float
-) -> tuple[UnitSupport, ...]:
-    """A unit's support as that of its sentences which matter, strongest first.
+) -> Narrowed:
+    """A unit's support as that of its sentences which matter.
 
     Args:
         support: of the whole unit.
@@ -88,27 +98,18 @@ def narrowed(
         parts: the unit's sentences in it.
         signs: of all units of the finer evidence.
         gap: of the answer's sentence.
-
-    Returns:
-        One entry a sentence; the unit as it was when no sentence of it costs anything alone.
     """
     own = [signs[k] for k in parts]
     strength = strengths(own)
     order = sorted(range(len(parts)), key=lambda i: -strength[i])
+    spans = [trimmed(finer.context, finer.context.units[k].spans[0]) for k in parts]
     drops = [sign.drop or 0.0 for sign in own]
     floor = max(MIN_DROP, MIN_SHARE * max(drops))
     kept = [i for i in order if drops[i] >= floor][:MAX_CITATIONS]
-    if not kept:
-        return (support,)
-    return tuple(
-        UnitSupport(
-            support.unit,
-            drops[i],
-            share_of(drops[i], gap),
-            tuple(trimmed(finer.context, s) for s in finer.context.units[parts[i]].spans),
-        )
-        for i in kept
+    narrower = tuple(
+        UnitSupport(support.unit, drops[i], share_of(drops[i], gap), (spans[i],)) for i in kept
     )
+    return Narrowed(narrower or (support,), tuple(spans[i] for i in order))
 
 
 def _text(context: Context, span: PassageSpan) -> str:

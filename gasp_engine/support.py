@@ -60,6 +60,8 @@ class SentenceSupport:
     """All units, strongest first, cited or not."""
     against: tuple[UnitSupport, ...] = ()
     """Units whose removal makes the sentence likelier, the largest effect first. A hint only."""
+    parts: tuple[PassageSpan, ...] = ()
+    """When it was refined: all sentences of the units that were cut, strongest first by unit."""
 
 
 def support_of(
