@@ -23,7 +23,7 @@ from examples.documents import KeywordSearch, PreparedAnswer, load_corpus, prepa
 from gasp_engine import GroundingChecker, Passage, Report, SentenceReport
 from gasp_engine.render import to_text
 
-QUESTION = "What does a single ticket on the Velmora tram cost?"
+QUESTION = "When can I visit the Tarn Hollow observatory, and what is its telescope like?"
 """What both chains are asked."""
 
 
