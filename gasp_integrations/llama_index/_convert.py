@@ -99,7 +99,8 @@ def source_of(item: NodeWithScore | BaseNode, index: int) -> Source:
         text,
         body,
         _body_start(node, text, body),
-        start if isinstance(start, int) else None,
+        # A labelled chunk has the offset of the node that it was cut from, or none.
+        start if isinstance(start, int) and not label else None,
         label[1] if label else None,
         label.end() if label else 0,
     )

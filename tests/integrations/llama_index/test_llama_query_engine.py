@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 
 import pytest
 from llama_index.core.base.base_selector import BaseSelector, SelectorResult, SingleSelection
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
+from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.query_engine import (
     CitationQueryEngine,
     RetrieverQueryEngine,
@@ -121,15 +123,18 @@ DOCUMENT = (
 )
 
 
-def citing(answer, retrieved, checker, streaming=False, **options):
+def citing(answer, retrieved, checker, streaming=False):
     inner = CitationQueryEngine.from_args(
         None,
         llm=canned(answer),
         retriever=FixedRetriever(retrieved),
         streaming=streaming,
-        citation_chunk_size=24,
-        citation_chunk_overlap=0,
-        **options,
+        # Of its own, because LlamaIndex's sentence splitter may want to fetch NLTK's data.
+        text_splitter=SentenceSplitter(
+            chunk_size=24,
+            chunk_overlap=0,
+            chunking_tokenizer_fn=lambda text: re.split(r"(?<=\. )", text),
+        ),
     )
     return GroundingQueryEngine(inner, checker)
 
@@ -195,7 +200,7 @@ def test_markers_mean_list_places_also_where_nodes_are_called_by_numbers(checker
 
 
 def test_copies_of_a_chunk_lead_back_each_to_its_own_node(checker):
-    twins = [node(DAM, "a"), node(DAM, "b")]
+    twins = [node(DAM, "a", metadata={"k": 1}), node(DAM, "b", metadata={"k": 2})]
     response = ask(citing("The dam opened in 1931 [2].", twins, checker), "sync")
     passages = response.metadata["grounding"]["passages"]
     assert [p["retrieved_node_id"] for p in passages] == ["a", "b"]
@@ -340,6 +345,7 @@ def test_chunks_that_share_an_id_are_told_apart_by_their_place(checker):
     cited = [s["citations"][0] for s in grounding["sentences"]]
     assert [c["source_index"] for c in cited] == [0, 1]
     assert [c["quote"] for c in cited] == [DAM, BOATS]
+    assert [c["doc_start"] for c in cited] == [None, None]
 
 
 def test_an_unsupported_answer_is_flagged_whatever_it_says_of_itself(checker, nodes):
