@@ -83,6 +83,10 @@ class SentenceReport:
     support_share: float | None = None
     """Share of the gap that the cited units explain together; None when it was not looked into."""
 
+    def to_dict(self) -> dict[str, Any]:
+        """As plain JSON values, in the form that it has inside `Report.to_dict`."""
+        return _plain(asdict(self))
+
 
 @dataclass(frozen=True, slots=True)
 class PassageReport:

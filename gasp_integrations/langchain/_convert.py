@@ -127,6 +127,13 @@ def content_blocks(message: BaseMessage) -> list[dict[str, Any]]:
     return blocks
 
 
+def text_of_chunk(value: object) -> str:
+    """The text that a streamed piece of an answer adds; empty for what is no text."""
+    if isinstance(value, BaseMessage):
+        return value.content if isinstance(value.content, str) else _text_of(content_blocks(value))
+    return value if isinstance(value, str) else ""
+
+
 def _translated(message: BaseMessage, metadata: dict[str, Any]) -> list[dict[str, Any]]:
     blocks = message.model_copy(update={"response_metadata": metadata}).content_blocks
     return [dict(block) for block in blocks]

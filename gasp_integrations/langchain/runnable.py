@@ -2,8 +2,8 @@
 
     {input, context, answer}  ->  {input, context, answer, grounding}
 
-Streaming lets every chunk through at once and adds the report at the end; a batch is one call of
-the engine. Every sentence is also sent as a custom event, `grounding_sentence`.
+Streaming lets every chunk through at once, sends the verdict on each finished sentence as a custom
+event, `grounding_sentence`, and adds the report at the end. A batch is one call of the engine.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from typing_extensions import override
 from gasp_engine import CheckOptions, Example, GaspError, GroundingChecker, InputError, Report
 from gasp_engine.errors import InputTypeError, shorten
 
-from ._convert import Keys, example_of, failed_report, merge_chunks
+from ._convert import Keys, example_of, failed_report
 from ._engines import engine_for
+from ._stream import AnswerStream
 from .schema import input_model, output_model
 
 SENTENCE_EVENT = "grounding_sentence"
@@ -121,15 +122,19 @@ class GroundingRunnable(RunnableSerializable[dict[str, Any], dict[str, Any]]):
     def _derive(self) -> GroundingChecker:
         engine = self.checker
         if engine is None:
-            given = {name: getattr(self, name) for name in ("device", "dtype", "mode", "prompt")}
+            given = {name: getattr(self, name) for name in ("device", "dtype", "prompt")}
             settings = {name: value for name, value in given.items() if value is not None}
             engine = engine_for(str(self.model), settings)
         changes = dict(self.options)
         if self.threshold is not None:
             changes["threshold"] = self.threshold
-        if self.profile is not None:
+        if self.mode is not None or self.profile is not None:
+            scorer: Any = engine.scorer
             return GroundingChecker(
-                engine.scorer, options=engine.options, profile=self.profile, **changes
+                scorer if self.mode is None else scorer.with_mode(self.mode),
+                options=engine.options,
+                profile=self.profile,
+                **changes,
             )
         return engine.with_options(**changes) if changes else engine
 
@@ -326,11 +331,17 @@ class GroundingRunnable(RunnableSerializable[dict[str, Any], dict[str, Any]]):
         run_manager: CallbackManagerForChainRun,
         config: RunnableConfig,
     ) -> Iterator[dict[str, Any]]:
-        total: dict[str, Any] = {}
-        for chunk in chunks:
-            yield self._pass(chunk)
-            merge_chunks(total, chunk)
-        yield self._last(self._one(total, run_manager, config))
+        with self._answer_stream() as stream:
+            sent = 0
+            for chunk in chunks:
+                yield self._pass(chunk)
+                for sentence in stream.add(chunk):
+                    dispatch_custom_event(SENTENCE_EVENT, sentence.to_dict(), config=config)
+                    sent += 1
+            output = _value(self._streamed(stream, stream.close()))
+        for sentence in output[self.output_key]["sentences"][sent:]:
+            dispatch_custom_event(SENTENCE_EVENT, sentence, config=config)
+        yield AddableDict({self.output_key: output[self.output_key]})
 
     async def _astream(
         self,
@@ -338,11 +349,29 @@ class GroundingRunnable(RunnableSerializable[dict[str, Any], dict[str, Any]]):
         run_manager: AsyncCallbackManagerForChainRun,
         config: RunnableConfig,
     ) -> AsyncIterator[dict[str, Any]]:
-        total: dict[str, Any] = {}
-        async for chunk in chunks:
-            yield self._pass(chunk)
-            merge_chunks(total, chunk)
-        yield self._last(await self._aone(total, run_manager, config))
+        with self._answer_stream() as stream:
+            sent = 0
+            async for chunk in chunks:
+                yield self._pass(chunk)
+                for sentence in stream.add(chunk):
+                    await adispatch_custom_event(SENTENCE_EVENT, sentence.to_dict(), config=config)
+                    sent += 1
+            report = await run_in_executor(None, stream.close)
+            output = _value(await run_in_executor(None, self._streamed, stream, report))
+        for sentence in output[self.output_key]["sentences"][sent:]:
+            await adispatch_custom_event(SENTENCE_EVENT, sentence, config=config)
+        yield AddableDict({self.output_key: output[self.output_key]})
+
+    def _answer_stream(self) -> AnswerStream:
+        return AnswerStream(self._keys, self._engine_if_loaded, lambda: self.engine)
+
+    def _engine_if_loaded(self) -> GroundingChecker | None:
+        return self._derived if self.checker is None else self.engine
+
+    def _streamed(self, stream: AnswerStream, report: Report | None) -> dict[str, Any] | Exception:
+        if report is None:
+            return self._outputs([stream.total])[0]
+        return self._output(stream.total, None, report)
 
     def _pass(self, chunk: object) -> dict[str, Any]:
         """The chunk itself; a report of an earlier step under our key is about to be replaced."""
@@ -355,9 +384,6 @@ class GroundingRunnable(RunnableSerializable[dict[str, Any], dict[str, Any]]):
         if self.output_key in chunk:
             return type(chunk)({k: v for k, v in chunk.items() if k != self.output_key})
         return chunk
-
-    def _last(self, output: dict[str, Any]) -> dict[str, Any]:
-        return AddableDict({self.output_key: output[self.output_key]})
 
     # --- schemas, serialization
 

@@ -49,7 +49,14 @@ class CountingScorer(TableScorer):
     def __init__(self) -> None:
         super().__init__(log_probs, tokenize=tokenize)
         self.calls: list[int] = []
+        self.opened = 0
         self.error: Exception | None = None
+
+    def open(self, question: Any, context: Any, conditions: Any) -> Any:
+        self.opened += 1
+        if self.error is not None:
+            raise self.error
+        return super().open(question, context, conditions)
 
     def score(self, requests: Any) -> Any:
         self.calls.append(len(requests))
