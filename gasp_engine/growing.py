@@ -1,6 +1,9 @@
-"""The tokens of a text that is still being written, without tokenizing it anew at every piece.
+"""What a scorer reads of an answer that is still being written: its wording, then its tokens.
 
-    text so far   The dam opened in 1931. It is op
+    text so far   It opened in 1931.[2] It is op [1
+    wording       It opened in 1931. It is op          (markers gone; what may be one is held back)
+
+    wording       The dam opened in 1931. It is op
     tokens        The| dam| opened| in| 1931|.| It| is| op
     settled       ──────────────────────────────┤        ┊
                                     last run of characters of one kind: still open
@@ -18,9 +21,11 @@ token on the settled ones were wrong.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 
-from .types import Tokens
+from .markers import marked_ranges
+from .types import Passage, Sentence, Tokens
 
 OVERLAP = 4
 """Settled tokens that a new tail has to repeat before its further ones are believed."""
@@ -28,6 +33,8 @@ LEAD = 8
 """Tokens in front of those, which may come out otherwise at the beginning of a text."""
 REACH = 6
 """Characters at the end of a run in a script without spaces that may still change."""
+
+_BRACKETS = "[【"
 
 _UNSPACED = (
     ("\u0e00", "\u0eff"),
@@ -37,6 +44,76 @@ _UNSPACED = (
     ("\u3400", "\u9fff"),
     ("\U00020000", "\U0003ffff"),
 )
+
+
+class GrowingWording:
+    """A growing answer without its own citation markers, see `markers`.
+
+    Args:
+        passages: the evidence, which says what a marker can name.
+
+    Example:
+        >>> growing = GrowingWording(())
+        >>> growing.extend("It opened in 1931.[", [])
+        >>> growing.text
+        'It opened in 1931.'
+    """
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        self._passages = passages
+        self.text = ""
+        """The wording so far; only ever grows."""
+        self.marked: list[tuple[int, int]] = []
+        """Ranges of the answer that were left out."""
+        self._positions: list[int] = []
+        self._taken = 0
+        self._settled = 0
+
+    def extend(self, text: str, sentences: Sequence[Sentence]) -> None:
+        """Take in a longer answer.
+
+        Whether brackets are a marker is known once their sentence is settled; until then they and
+        all that follows them are held back.
+
+        Args:
+            text: the answer so far; begins with the text of the last call.
+            sentences: its settled sentences.
+        """
+        settled = sentences[-1].end if sentences else 0
+        if settled > self._settled:
+            if any(bracket in text[self._settled : settled] for bracket in _BRACKETS):
+                for start, end in marked_ranges(text, sentences, self._passages):
+                    if end > self._taken and start < settled:
+                        self._take(text, max(start, self._taken))
+                        self.marked.append((start, end))
+                        self._taken = end
+            self._take(text, settled)
+            self._settled = settled
+        found = [at for b in _BRACKETS if (at := text.find(b, self._taken)) >= 0]
+        end = min(found, default=len(text))
+        while found and end > self._taken and text[end - 1].isspace():
+            end -= 1
+        self._take(text, end)
+
+    def at(self, position: int) -> int:
+        """How many characters of the wording stand in front of a position of the answer."""
+        return bisect_left(self._positions, position)
+
+    def place(self, tokens: Tokens) -> Tokens:
+        """Tokens of the wording, with offsets into the answer."""
+        if not self.marked:
+            return tokens
+        places = [*self._positions, self._taken]
+        offsets = [
+            (places[a], places[b - 1] + 1 if b > a else places[a]) for a, b in tokens.offsets
+        ]
+        return Tokens(tokens.ids, tuple(offsets))
+
+    def _take(self, text: str, end: int) -> None:
+        if end > self._taken:
+            self.text += text[self._taken : end]
+            self._positions += range(self._taken, end)
+            self._taken = end
 
 
 class GrowingTokens:

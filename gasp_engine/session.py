@@ -32,7 +32,7 @@ import numpy as np
 from .detectors import Detector
 from .errors import ContextLengthError, InputError, SessionError, shorten
 from .features import SpanFeatures
-from .growing import GrowingTokens
+from .growing import GrowingTokens, GrowingWording
 from .lexical import LexicalIndex
 from .options import CheckOptions
 from .perturb import Context
@@ -106,7 +106,8 @@ class GroundingSession:
         Returns:
             The verdicts that have become available since the last call, in the order of the
             answer; each sentence once. A verdict whose `extra["provisional"]` is true may still
-            change in the final report.
+            change in the final report. Nothing while an `async for` over the session is running,
+            which gets them instead.
 
         Raises:
             InputTypeError: `text` is no string; the session goes on.
@@ -425,6 +426,7 @@ class _Work:
         self._stream = SentenceStream(
             language=checker.options.language, is_abstention=checker.options.is_abstention
         )
+        self._wording = GrowingWording(passages)
         self._growing = GrowingTokens(checker.scorer.tokenize)
         self._fed: list[int] = []
         self._restarts = 0
@@ -450,7 +452,7 @@ class _Work:
             if text and self.phase == "open":
                 self._wake()
             self._pool.touch(self)
-            return self.take()
+            return [] if self.watchers else self.take()
 
     def take(self) -> list[SentenceReport]:
         """See `GroundingSession.poll`."""
@@ -474,8 +476,9 @@ class _Work:
         """See `GroundingSession.lag`."""
         with self._lock:
             text, judged, arrivals = self.text, self._judged, list(self._arrivals)
-        waiting = _settled_sentences(text, self.checker.options)[judged:]
-        if not waiting or self.phase != "open":
+            is_idle = not self._running
+        waiting = [] if is_idle else _settled_sentences(text, self.checker.options)[judged:]
+        if not waiting:
             return Lag(0, 0.0)
         end = waiting[0].end
         arrived = next((when for reach, when in arrivals if reach >= end), time.monotonic())
@@ -537,6 +540,7 @@ class _Work:
                 self._free()
             elif failure is not None:
                 self._error = failure
+                self._closing = False
                 self._end("failed")
             elif report is not None:
                 self._settle(report)
@@ -600,6 +604,7 @@ class _Work:
         lanes, self._lanes = self._lanes, []
         self._plan = self._index = None
         self._growing = GrowingTokens(self.checker.scorer.tokenize)
+        self._wording = GrowingWording(self.passages)
         for lane in lanes:
             lane.state.close()
 
@@ -615,17 +620,18 @@ class _Work:
         if len(text) != self._seen:
             self._seen = len(text)
             self._take_sentences(text)
+            self._wording.extend(text, self._sentences)
             if self._lanes:
                 self._take_tokens(text)
         if not self._lanes:
             self._judge(text, len(self._sentences))
             return False
         known = self._n_known()
-        if self._is_worth_a_turn(text, known):
+        if self._is_worth_a_turn(known):
             begin = len(self._fed)
             self._extend(self._growing.tokens(begin, min(known, begin + BLOCK)).ids)
-        self._judge(text, self._n_complete(text, self._n_scored()))
-        return self._is_worth_a_turn(text, known)
+        self._judge(text, self._n_complete(self._n_scored()))
+        return self._is_worth_a_turn(known)
 
     def _take_sentences(self, text: str) -> None:
         options = self.checker.options
@@ -634,10 +640,10 @@ class _Work:
         else:
             self._sentences += self._stream.feed(text[len(self._stream.text) :])
 
-    def _is_worth_a_turn(self, text: str, known: int) -> bool:
+    def _is_worth_a_turn(self, known: int) -> bool:
         waiting = known - len(self._fed)
         return waiting >= EAGER or (
-            waiting > 0 and self._n_complete(text, len(self._growing)) > self._judged
+            waiting > 0 and self._n_complete(len(self._growing)) > self._judged
         )
 
     def _n_known(self) -> int:
@@ -650,18 +656,18 @@ class _Work:
         limit = self.checker.options.max_answer_tokens
         return len(self._growing) if len(self._fed) == limit else len(self._fed)
 
-    def _n_complete(self, text: str, n_tokens: int) -> int:
+    def _n_complete(self, n_tokens: int) -> int:
         """How many sentences the first `n_tokens` tokens cover."""
         count = self._judged
         while count < len(self._sentences) and self._growing.covers(
-            n_tokens, text, self._sentences[count].end
+            n_tokens, self._wording.text, self._wording.at(self._sentences[count].end)
         ):
             count += 1
         return count
 
     def _take_tokens(self, text: str) -> None:
         """Settle tokens; begin anew where old ones changed or the windows' plan does not hold."""
-        self._growing.settle(text)
+        self._growing.settle(self._wording.text)
         changed, self._growing.changed = self._growing.changed, None
         if changed is not None and changed < len(self._fed):
             self._restarts += 1
@@ -726,11 +732,18 @@ class _Work:
             return
         sentences = self._sentences[:complete]
         end = sentences[-1].end
-        count = min(self._growing.count_before(text, end), self._n_known()) if self._lanes else 0
-        tokens = self._growing.tokens(0, count)
+        count = 0
+        if self._lanes:
+            count = self._growing.count_before(self._wording.text, self._wording.at(end))
+            count = min(count, self._n_known())
+        tokens = self._wording.place(self._growing.tokens(0, count))
         reach = max((end, *(stop for _, stop in tokens.offsets[-1:])))
         prepared = replace(
-            self._plan, answer=text[:reach], sentences=tuple(sentences), tokens=tokens
+            self._plan,
+            answer=text[:reach],
+            sentences=tuple(sentences),
+            tokens=tokens,
+            marked=tuple(self._wording.marked),
         )
         evidence = measure(
             prepared, [lane.scores(count) for lane in self._lanes], index=self._index
