@@ -63,6 +63,7 @@ class PackedState:
         self._head = head
         self._lock = lock
         self._evidence = evidence
+        self._encoded = evidence.tokens
         self._kept = dict(kept)
         self._branches = tuple(branches)
         self._conditions = conditions
@@ -94,6 +95,8 @@ class PackedState:
                 first_token=len(self._answer),
             )
         self._answer += more
+        computed += self._encoded
+        self._encoded = 0  # the evidence was run once, by `open`: the first piece counts it
         return TokenScores(self._conditions, log_probs, jsd, computed)
 
     def close(self) -> None:
