@@ -15,8 +15,14 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
 
-from gasp_engine import Example, GroundingChecker, GroundingSession, InputError, SentenceReport
-from gasp_engine.report import Report
+from gasp_engine import (
+    Example,
+    GroundingChecker,
+    GroundingSession,
+    InputError,
+    Report,
+    SentenceReport,
+)
 
 from ._convert import Keys, example_of, merge_chunks, text_of_chunk
 
