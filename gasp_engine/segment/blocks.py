@@ -17,14 +17,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-Form = Literal["prose", "heading", "row", "table_head", "rule", "code", "marker", "label"]
+Form = Literal["prose", "heading", "row", "table_head", "rule", "code", "marker", "label", "member"]
 
 NEWLINES = "\n\r\x0b\x0c\x85\u2028\u2029"
 CJK = "\u2e80-\u2fdf\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9d"
 
 _LINE = re.compile(rf"\S[^{NEWLINES}]*")
-_QUOTE = re.compile(r"(?:>[ \t]*+)++")
-_END = r"(?=[ \t\u00a0]|\Z)"
+_QUOTE = re.compile(r"(?:>\s*+)++")
+_END = r"(?=\s|\Z)"
 _ROMAN = r"[ivxIVX]{2,5}"
 _BULLET = rf"(?:[-*+•‣◦▪▫●○■□·∙]|[➤➢➔→⇒✓✔✅❌☑★☆◆◇►▶👉🔹🔸]\ufe0f?){_END}"
 _ORDERED = (
@@ -47,19 +47,17 @@ _CLASS = re.compile(
     r"|(?P<label>(?:\*\*(?![*\s])[^*]+\*\*|__(?![_\s])[^_]+__)[:：]?[ \t]*\Z)",
     re.S,
 )
-_NESTED = re.compile(
-    rf"[ \t]*+(?:(?:[-*+•]|\d{{1,3}}[.)]){_END}[ \t]*+)*+(?:\[[ xX]\]{_END})?[ \t]*+"
-)
+_NESTED = re.compile(rf"\s*+(?:(?:[-*+•]|\d{{1,3}}[.)]){_END}\s*+)*+(?:\[[ xX]\]{_END})?\s*+")
 _UNDERLINE = re.compile(r"(?:=+|-{2,})[ \t]*\Z")
 _SEPARATOR = re.compile(r"(?=[^|]*\|)\|?(?:[ \t]*+:?-++:?[ \t]*+(?:\||\Z))++\Z")
-_MAYBE_RULED = re.compile(r"[-=_*|:+ \t]*\Z")
-_MAYBE_LABEL = re.compile(r"(?:\*\*[^*]*+\*{0,2}|__[^_]*+_{0,2})[:：]?[ \t]*\Z")
+_MAYBE_RULED = re.compile(r"[-=_*|:+\s]*+\Z")
+_MAYBE_LABEL = re.compile(r"(?:\*\*[^*]*+\*{0,2}|__[^_]*+_{0,2})[:：]?\s*\Z")
 _FIELD_NOT = (
     "(?:The|It|He|She|They|We|This|That|These|Those|In|On|At|A|An|I|You|But|And|However|For|As|By)"
 )
 _FIELD = re.compile(
     rf"\*{{0,2}}(?!{_FIELD_NOT}[ -])"
-    r"(?=[^\W\d_a-zà-ÿ])\w{1,20}(?:[ -]\w{1,20}){0,2}\*{0,2}(?:[:：]\*{0,2}(?:[ \t]|\Z)|：)"
+    r"(?=[^\W\d_a-zà-ÿ])\w{1,20}(?:[ -]\w{1,20}){0,2}\*{0,2}(?:[:：]\*{0,2}(?:\s|\Z)|：)"
 )
 _MAYBE_FIELD = re.compile(
     rf"\*{{0,2}}(?!{_FIELD_NOT}[ -])(?![a-zà-ÿ\d])"
@@ -346,8 +344,11 @@ class _Scanner:
         self._flush(keep_bare=False)
         self._end_fence()
         last = len(blocks) - 1
-        if blocks and blocks[last].form == "label":
-            n_final = min(n_final, last)  # whether it is a title depends on what follows
+        if blocks and blocks[last].form in ("label", "marker"):
+            # Whether it is a title, or the number of an item, depends on what follows.
+            n_final = min(n_final, last)
+            if any(map(str.isalnum, self.text[blocks[last].start : blocks[last].end])):
+                blocks[last].form = "prose"
         for index, block in enumerate(blocks):
             if block.form == "label":
                 block.form = "heading" if index < last and self._is_title(block) else "prose"
@@ -393,7 +394,7 @@ def _breaks(gap: str) -> int:
     """How many line ends a stretch of white space holds."""
     if gap in _COMMON_GAPS:
         return _COMMON_GAPS[gap]
-    return len(gap.replace("\r\n", "\n").translate(_TO_NEWLINE).split("\n")) - 1
+    return gap.replace("\r\n", "\n").translate(_TO_NEWLINE).count("\n")
 
 
 _TO_NEWLINE = {ord(char): "\n" for char in NEWLINES} | {0x2029: "\n\n"}

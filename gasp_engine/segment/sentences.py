@@ -16,7 +16,7 @@ import re
 
 from .blocks import CJK, NEWLINES
 from .language import LanguageGuess
-from .stops import ends_sentence, is_abbreviation
+from .stops import ends_sentence, is_abbreviation, is_lettered, points_ahead
 
 Span = tuple[int, int]
 
@@ -174,6 +174,8 @@ class _Cutter:
             following, cited = rest.end(), True
             if following >= end:
                 return _UNKNOWN if open_end else none
+            if _GAP.match(text, stop, end):
+                return none  # the sentence goes on to a terminator of its own
         spaced = text[stop].isspace()
         stops = head.group()
         last = _LAST_STOP.search(stops)
@@ -248,10 +250,14 @@ class _Cutter:
             return True
         if self._is_number_of_item(low, previous):
             return False
+        if text[stop - 1] == "]" and points_ahead(previous):
+            return False  # “et al. [2004]”, “Ref. [4]”: no citation of what stands before
         language = self.guess.at(text, low, previous)
         is_short = is_abbreviation(previous, language)
         if first.islower() or not (is_short or (len(previous) <= 2 and previous.isdigit())):
             return not is_short
+        if len(previous) == 1 and is_lettered(text[max(self.sentence, low - 20) : low - 1]):
+            return True
         if not self._known(following, word.end() - following + 1):
             return None
         return ends_sentence(previous, word.group(), language)
@@ -291,7 +297,7 @@ class _Cutter:
         before = self.text[max(self.sentence, begin - 8) : begin].rstrip(" \t*(")
         if not before:
             return begin - 8 <= self.sentence
-        return (before[-1] in ":;：" and word.isdigit())
+        return before[-1] in ":;：" and word.isdigit()
 
     def _known(self, position: int, length: int) -> bool:
         """Whether the next characters cannot change any more."""
@@ -305,16 +311,17 @@ class _Cutter:
             return None
         if not self.pairs:
             return False
-        caseless = not (self.text[following].isupper() or self.text[following].islower())
+        text = self.text
+        caseless = not (text[following].isupper() or text[following].islower())
         for opened, closed, kind in self.pairs.around(low, stop):
             if closed < stop:
                 # The bracket closes with this terminator: （…。） inside a sentence goes on.
-                digit = self.text[following].isdigit()
+                digit = text[following].isdigit()
                 if kind == "bracket" and caseless and not digit and self._has_words(opened):
                     return True
             elif kind == "code" or (kind == "bracket" and self._has_words(opened)):
                 return True
-            elif kind == "quote" and self._has_words(opened):
+            elif kind == "quote" and (text[opened] in "「『" or self._has_words(opened)):
                 goes_on = self._goes_on_after(closed)
                 if goes_on is not False:
                     return goes_on
@@ -372,7 +379,7 @@ class _Pairs:
                     unmatched.add(position)
                 if partner >= 0:
                     pairs.append((position, partner, "code"))
-                    code_end = partner
+                    code_end = partner + len(char)
                 continue
             while stack and position - stack[0][0] > _REACH:
                 stack.pop(0)

@@ -29,10 +29,12 @@ _NEVER = _words(
     "z.b d.h u.a v.a bzw vgl evtl ggf sog zzgl inkl abb bd bde nr hrsg jh abs str p.ex c.-à-d "
     "env cfr p.es pagg p.ej pág págs núm np tzn tj m.in ul tzv např r.s ust rys rozdz "
     "o.a d.w.z bijv bl.a s.k d.v.s f.eks "
-    "г ул им рис табл см ср т.е т.к т.н акад проф доц стр вул див напр "
+    "ул им рис табл см ср т.е т.к т.н акад проф доц стр вул див напр "
     "डॉ श्री प्रो δρ"
 )
-_TITLES_IF_CAPITALISED = _words("Ms Col Rep Fr Pres Mt Ft St Sig Ing Mag Doc Mons Me MM Arch Ks Bc")
+_TITLES_IF_CAPITALISED = _words(
+    "Ms Col Rep Fr Pres Mt Ft Sig Ing Mag Doc Mons Me MM Arch Ks Bc TP ThS PGS Hab hab"
+)
 _REFERENCE = _words(
     # A number, a numeral or a single letter follows; otherwise the word is a word.
     "no nos p pg ch sec par para art arts app ref refs ed eds ex exs pt pts bk ln ll op n c b d fl r "
@@ -43,7 +45,7 @@ _REFERENCE = _words(
 _MAYBE = _words(
     # May end a sentence; it does before a word that begins one.
     "al inc ltd co corp llc plc bros jr snr esq ph.d m.d b.a m.a b.sc m.sc d.phil ll.b u.s u.k u.n "
-    "e.u u.s.a d.c a.d b.c b.c.e c.e ave blvd rd dept univ govt assn gmbh s.a s.p.a s.r.l s.l ee.uu "
+    "e.u u.s.a d.c a.d b.c b.c.e c.e st ave blvd rd dept univ govt assn gmbh s.a s.p.a s.r.l s.l ee.uu "
     "usw uvm etc. u.s.w ecc itd itp т.д т.п др"
 )
 _ENDS = _words("etc a.m p.m")
@@ -63,6 +65,11 @@ _ORDINARY = _words(
     "it at as or by to us we he max min"
 )
 """Words that also stand in lists of abbreviations, but end far more sentences than they shorten."""
+_LETTERED = _words(
+    "plan type class grade group option section figure fig table appendix part vitamin hepatitis phase "
+    "version model category level zone team point schedule exhibit room gate terminal building letter "
+    "serie series block case step unit drive factor choice scenario variant panel site sample"
+)
 _ACRONYM = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]\Z")
 _ROMAN = re.compile(r"[IVXLC]+\Z")
 _LONGEST = 12
@@ -90,6 +97,8 @@ def ends_sentence(word: str, following: str, language: str) -> bool:
         if language not in _ORDINAL_LANGUAGES:
             return True
         return not digit and following.lower() not in _MONTHS and _begins(following, language)
+    if word == "EE" and following == "UU":
+        return False
     if word.isupper() and len(word) > 1 and "." not in word and not digit:
         return True  # CA, NATO: capitals have no need of a full stop
     if folded in _NEVER or word in _TITLES_IF_CAPITALISED:
@@ -99,7 +108,12 @@ def ends_sentence(word: str, following: str, language: str) -> bool:
     if digit and len(word) == 1 and word.isupper():
         return language == "en"
     if digit:
-        return not (folded in _REFERENCE or folded in _MAYBE or _is_abbreviation(word, language))
+        return not (
+            folded in _REFERENCE
+            or folded in _MAYBE
+            or folded.endswith("str")
+            or _is_abbreviation(word, language)
+        )
     if len(word) == 1 and word.isalpha():
         return _begins(following, language) and not (len(following) == 1 and following != "A")
     if folded in _REFERENCE:
@@ -115,14 +129,33 @@ def is_abbreviation(word: str, language: str) -> bool:
     """Whether `word` + `.` is an abbreviation of any class."""
     folded = word.lower()
     return (
-        len(word) == 1
+        (len(word) == 1 and word.isalpha())
         or folded in _NEVER
+        or word in _TITLES_IF_CAPITALISED
         or folded in _REFERENCE
         or folded in _MAYBE
         or folded in _ENDS
+        or folded.endswith("str")
+        or word == "EE"
         or _ACRONYM.match(word) is not None
         or _is_abbreviation(word, language)
     )
+
+
+def points_ahead(word: str) -> bool:
+    """Whether a number in brackets after `word` + `.` belongs to the word: `Ref. [4]`."""
+    folded = word.lower()
+    return folded in _NEVER or folded in _REFERENCE or folded == "al"
+
+
+def is_lettered(before: str) -> bool:
+    """Whether a single capital after these words is a label, not an initial: `Plan B.`
+
+    >>> is_lettered("They chose plan "), is_lettered("He met ")
+    (True, False)
+    """
+    words = before.split()
+    return bool(words) and words[-1].lower() in _LETTERED
 
 
 def _begins(word: str, language: str) -> bool:

@@ -43,7 +43,7 @@ def find(text: str, language: str | None, *, closed: bool = True, resume: int = 
         members = member_spans(text)
         if members is not None:
             # While it is open, one more character can make it prose that begins with a bracket.
-            units = [Unit(start, end, "prose") for start, end in members]
+            units = [Unit(start, end, "member") for start, end in members]
             return Found(units, len(units) if closed else 0, 0, 0)
     ahead, guess = LanguageGuess(language), LanguageGuess(language)
 
