@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from .features import GroupScores
-from .joint import CANDIDATES, Wanted, needs_a_look, weigh
+from .features import GroupScores, SpanFeatures
+from .joint import Wanted, explained_share, needs_a_look, token_weights, weigh
 from .lexical import content_tokens
 from .markers import Marker, find_markers, resolve
 from .options import CheckOptions
@@ -33,7 +33,7 @@ from .types import Condition, PassageSpan, Sentence, TokenScores
 from .verdict import Evidence
 
 RIGHT = 0.5
-"""A marker is right when its passage alone recovers this share of the sentence's gap."""
+"""A marker is right when its passage alone gives this share of the sentence (`e` of `joint.py`)."""
 
 Round = Generator[list[ScoreRequest], list[TokenScores], "Findings"]
 """Yields the requests of one round, is sent their scores, returns the findings."""
@@ -110,15 +110,41 @@ class _Readings:
         for condition, row in zip(scores.conditions, scores.log_probs, strict=True):
             self._rows.setdefault(condition.kept, row)
 
-    def recovery(self, kept: tuple[int, ...], own: np.ndarray) -> float | None:
-        """Share of the gap of the tokens `own` that the units `kept` recover; None if not known."""
+    def knows(self, kept: tuple[int, ...]) -> bool:
+        """Whether the units `kept` were shown without the others."""
+        return kept in self._rows
+
+    def explained(
+        self, removed: tuple[int, ...], own: np.ndarray, weights: np.ndarray
+    ) -> float | None:
+        """Share of the tokens `own` that goes with the units `removed`; None if not measured."""
+        row = self._rows.get(self.context.without(*removed).kept)
+        if row is None:
+            return None
+        full = self._rows[self.context.full.kept][own]
+        return explained_share(full - row[own], full - self._rows[()][own], weights)
+
+    def recovered(
+        self, kept: tuple[int, ...], own: np.ndarray, weights: np.ndarray
+    ) -> float | None:
+        """Share of the tokens `own` that the units `kept` give by themselves; None likewise."""
         row = self._rows.get(kept)
         if row is None:
             return None
         none = self._rows[()][own]
-        full = self._rows[self.context.full.kept][own]
-        gap = float((full - none).mean(dtype=np.float64))
-        return float((row[own] - none).mean(dtype=np.float64)) / gap if gap > 0 else 0.0
+        gap = self._rows[self.context.full.kept][own] - none
+        return explained_share(row[own] - none, gap, weights)
+
+    def gap(self, own: np.ndarray) -> np.ndarray:
+        """[T] of the tokens `own`, nats."""
+        return self._rows[self.context.full.kept][own] - self._rows[()][own]
+
+
+def _condition(context: Context, kept: tuple[int, ...]) -> Condition:
+    """The condition that shows some units, named by what is left out where that is shorter."""
+    if 2 * len(kept) <= len(context.units):
+        return context.only(*kept)
+    return context.without(*(k for k in context.full.kept if k not in kept))
 
 
 class _Look:
@@ -142,6 +168,12 @@ class _Look:
         self._grounded = [i for i in grounded if self._own[i].size]
         self._home = {i: self._best_group(i) for i in self._grounded}
         self._supports = {i: self._plain(i) for i in self._grounded}
+        self._content = content_tokens(prepared.tokens, prepared.answer)
+        self._weights = {
+            i: token_weights(self._readings[self._home[i]].gap(own), self._content[own])
+            for i, own in self._own.items()
+            if own.size
+        }
         self._extra: dict[int, dict[str, Any]] = {}
         self._passes = 0
         self._tokens = 0
@@ -164,10 +196,13 @@ class _Look:
         changed = {i: s for i, s in self._supports.items() if s != self._plain(i)}
         return Findings(changed, self._extra, self._passes, self._tokens)
 
-    def _plain(self, i: int) -> SentenceSupport:
+    def _features(self, i: int) -> SpanFeatures:
         features = self._evidence.features[i]
         assert features is not None, "a sentence with tokens has features"
-        return support_of(features, self._prepared.context, self._evidence.signs[i])
+        return features
+
+    def _plain(self, i: int) -> SentenceSupport:
+        return support_of(self._features(i), self._prepared.context, self._evidence.signs[i])
 
     def _best_group(self, i: int) -> int:
         own = self._own[i]
@@ -179,7 +214,7 @@ class _Look:
     def _ask(
         self, wanted: dict[int, list[tuple[int, ...]]], limit: int | None = None
     ) -> Generator[list[ScoreRequest], list[TokenScores], bool]:
-        """Run the sets of units that each group wants to see, at most `limit` passes in all."""
+        """Show each group the sets of units that it wants, in at most `limit` passes in all."""
         requests: list[ScoreRequest] = []
         readings: list[_Readings] = []
         for home, sets in wanted.items():
@@ -187,7 +222,7 @@ class _Look:
             if not sets or (room is not None and room < 1):
                 continue
             context = self._readings[home].context
-            conditions = (context.full, *(context.only(*kept) for kept in sets[:room]))
+            conditions = (context.full, *(_condition(context, kept) for kept in sets[:room]))
             requests.append(self._request(context, conditions))
             readings.append(self._readings[home])
         if not requests:
@@ -206,39 +241,40 @@ class _Look:
         self._tokens += scores.tokens_computed
 
     def _weigh_all(self) -> dict[int, list[tuple[int, ...]]]:
-        """Decide what can be decided; the sets that the other sentences want to see, by group."""
+        """Decide what can be decided; what the other sentences want to be shown, by group."""
         wanted: dict[int, list[tuple[int, ...]]] = {}
         for i in self._grounded:
-            home, own = self._home[i], self._own[i]
+            home, own, weights = self._home[i], self._own[i], self._weights[i]
             reading = self._readings[home]
-            features = self._evidence.features[i]
-            assert features is not None, "a sentence with tokens has features"
+            features = self._features(i)
             units = reading.group.units
-            if not needs_a_look(features.gap, [features.drops[k] for k in units]):
+
+            def explained(
+                removed: tuple[int, ...],
+                reading: _Readings = reading,
+                own: np.ndarray = own,
+                weights: np.ndarray = weights,
+            ) -> float | None:
+                return reading.explained(removed, own, weights)
+
+            shares = [explained((k,)) for k in range(len(units))]
+            if len(units) < 2 or not needs_a_look(features.gap, shares):
                 continue
             order = [units.index(k) for k in self._supports[i].ranking if k in units]
-            found = weigh(lambda kept: reading.recovery(kept, own), order[:CANDIDATES])  # noqa: B023
+            found = weigh(explained, order)
             if isinstance(found, Wanted):
                 sets = wanted.setdefault(home, [])
-                sets += [kept for kept in found.sets if kept not in sets]
+                shown = [reading.context.without(*removed).kept for removed in found.sets]
+                sets += [kept for kept in shown if kept not in sets]
                 continue
-            drops = [features.drops[units[k]] for k in found.units]
-            shares = [
-                reading.recovery((k,), own) if found.kind == "redundant" else None
-                for k in found.units
-            ]
             cited = tuple(
-                UnitSupport(
-                    units[k],
-                    drop,
-                    max(0.0, min(1.0, share))
-                    if share is not None
-                    else share_of(drop or 0.0, features.gap),
-                )
-                for k, drop, share in zip(found.units, drops, shares, strict=True)
-            )[:MAX_CITATIONS]
-            share = max(0.0, min(1.0, found.share))
-            self._supports[i] = replace(self._plain(i), kind=found.kind, units=cited, share=share)
+                UnitSupport(units[k], drop, share_of(drop or 0.0, features.gap))
+                for k in found.units[:MAX_CITATIONS]
+                for drop in [features.drops[units[k]]]
+            )
+            self._supports[i] = replace(
+                self._plain(i), kind=found.kind, units=cited, share=found.share
+            )
         return wanted
 
     def _marked_sets(self) -> dict[int, list[tuple[int, ...]]]:
@@ -249,8 +285,7 @@ class _Look:
             sets = wanted.setdefault(home, [])
             for _, _, passage in self._markers(self._prepared.sentences[i]):
                 kept = self._units_of(home, passage)
-                is_new = kept and kept not in sets
-                if is_new and self._readings[home].recovery(kept, self._own[i]) is None:
+                if kept and kept not in sets and not self._readings[home].knows(kept):
                     sets.append(kept)
         return wanted
 
@@ -288,7 +323,8 @@ class _Look:
             share = None
             if supported and passage is not None:
                 kept = self._units_of(self._home[i], passage)
-                share = self._readings[self._home[i]].recovery(kept, self._own[i]) if kept else None
+                reading = self._readings[self._home[i]]
+                share = reading.recovered(kept, self._own[i], self._weights[i]) if kept else None
             is_right = share is not None and share >= RIGHT
             if supported and not is_right and passage is not None:
                 is_right = any(
@@ -305,7 +341,7 @@ class _Look:
                     "label": label,
                     "passage_index": passage,
                     "verdict": verdict,
-                    "share": None if share is None else max(0.0, min(1.0, share)),
+                    "share": share,
                 }
             )
         self._extra.setdefault(i, {})["markers"] = entries
@@ -341,9 +377,8 @@ class _Look:
             self._count(scores)
             group = GroupScores(finer.context.full.kept, scores)
             index = OverlapIndex(finer.context)
-            content = content_tokens(self._prepared.tokens, self._prepared.answer)
             for i in inside:
-                self._narrow(i, finer, units, group, index, content)
+                self._narrow(i, finer, units, group, index)
 
     def _narrow(
         self,
@@ -352,12 +387,10 @@ class _Look:
         units: tuple[int, ...],
         group: GroupScores,
         index: OverlapIndex,
-        content: np.ndarray,
     ) -> None:
-        features = self._evidence.features[i]
-        assert features is not None, "a sentence with tokens has features"
+        features = self._features(i)
         overlaps = index.overlaps(self._prepared.wording(self._prepared.sentences[i]))
-        signs = unit_signs([group], self._own[i], content, overlaps)
+        signs = unit_signs([group], self._own[i], self._content, overlaps)
         cited: list[UnitSupport] = []
         spans: list[PassageSpan] = []
         for support in self._supports[i].units:

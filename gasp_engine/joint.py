@@ -1,15 +1,21 @@
-"""Support by several units: which small sets of units explain a sentence's gap by themselves.
+"""Support by several units: which small set of units a sentence cannot do without.
 
-Leaving one unit out shows nothing when another says the same, and too little when a fact is put
-together from two. Showing units without the others tells the cases apart:
+Leaving one unit out shows little when another says the same. Leaving several out together does.
+How much of a sentence goes with a set S of units is read token by token, because passages that say
+nothing of the fact still make its wording likelier:
 
-    r(S) = mean_t [ log p(y_t|S) − log p(y_t|∅) ] / gap      the share that the set S recovers
+    e(S) = Σ_t w_t · clip( [log p(y_t|c) − log p(y_t|c∖S)] / g_t, 0, 1 ) / Σ_t w_t
 
-    two single units recover it, each alone          redundant
-    one does                                         single
-    none does, a pair or a triple does               joint (greedy: the best unit, then the one
-                                                     that adds most)
-    nothing does                                     none
+    g_t = log p(y_t|c) − log p(y_t|∅)      w_t = max(0, g_t) on tokens of content words
+
+The units, strongest first, are left out in growing sets; the smallest set with which nearly all
+goes that ever goes is then thinned to the units that it needs.
+
+    order of the units      a   b   c   d
+    left out together       a, ab, abc, abcd     e = .1 .9 .9 .9      the set is within ab
+    thinned                 b without a           e = .1              both are needed in it
+    alone                   e(a) + e(b) = .2, far below e(ab) = .9    `redundant`; were the sum
+                                                                      near .9, `joint`
 
 The functions are pure: they say which sets they would like to see next, or decide.
 """
@@ -19,27 +25,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from .types import Support
 
-ALONE = 0.6
-"""A set that recovers this share of the gap supports the sentence by itself."""
-CLEAR = 0.6
-"""A unit whose drop is this share of the gap, while no other's is a `SECOND`, needs no look."""
-SECOND = 0.25
-"""A further unit whose drop is this share of the largest one makes a look worth while."""
+CLEAR = 0.75
+"""A unit with which this share of the sentence goes needs no look, unless …"""
+SECOND = 0.15
+"""… another unit takes at least this share of it along."""
 MIN_GAP = 0.1
 """A smaller gap, in nats per token, is not looked into: there is nothing to share out."""
 MIN_GAIN = 0.1
-"""A unit joins a set when it adds this share of the gap."""
-MIN_SHARE = 0.25
-"""A single unit that recovers less supports nothing by itself."""
+"""A unit belongs to the set when this share of the sentence stays for want of removing it."""
+ADDITIVE = 0.75
+"""Units of which each takes its own part along, so that the parts make up this much of the whole,
+are joint; where the parts make up less, one stands in for another."""
 CANDIDATES = 4
-"""Units that are shown alone, per sentence at most."""
-MAX_SET = 3
-"""Units of a joint set at most."""
+"""Units that are left out together at most."""
 
-Recovery = Callable[[tuple[int, ...]], "float | None"]
-"""Units shown, ascending -> share of the gap that they recover; None when it was not measured."""
+Explained = Callable[[tuple[int, ...]], "float | None"]
+"""Units left out, ascending -> e of Eq. above, in [0, 1]; None when it was not measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,7 @@ class Wanted:
     """What has to be measured before more can be said."""
 
     sets: tuple[tuple[int, ...], ...]
-    """Sets of units to show without the others, the most telling first."""
+    """Sets of units to leave out together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,53 +64,77 @@ class Weighed:
     units: tuple[int, ...]
     """The units of the set, strongest first."""
     share: float
-    """Share of the gap that they recover: together, or the best of them when redundant."""
+    """What goes with all of them, in [0, 1]."""
 
 
-def needs_a_look(gap: float, drops: Sequence[float | None]) -> bool:
-    """Whether leaving units out one by one leaves the support unclear.
-
-    >>> needs_a_look(2.0, [1.9, 0.0]), needs_a_look(2.0, [0.1, 0.0])
-    (False, True)
-    """
-    known = sorted((d for d in drops if d is not None), reverse=True)
-    if gap < MIN_GAP or len(known) < 2:
-        return False
-    return known[0] < CLEAR * gap or known[1] >= SECOND * known[0]
-
-
-def weigh(recovery: Recovery, candidates: Sequence[int]) -> Weighed | Wanted:
-    """The kind of support, or the sets that must be seen first.
+def token_weights(gap: np.ndarray, content: np.ndarray) -> np.ndarray:
+    """[T] float64: the positive gap on tokens of content words; on all where no such token gains.
 
     Args:
-        recovery: what is known so far.
-        candidates: units, the most promising first; at least one.
+        gap: [T] nats, of the sentence's tokens.
+        content: [T] bool, of the sentence's tokens.
     """
-    alone: dict[int, float] = {}
-    unseen: list[tuple[int, ...]] = []
-    for unit in candidates:
-        share = recovery((unit,))
-        if share is None:
-            unseen.append((unit,))
-        else:
-            alone[unit] = share
-    if unseen:
-        return Wanted(tuple(unseen))
-    order = sorted(candidates, key=lambda k: -alone[k])
-    enough = tuple(k for k in order if alone[k] >= ALONE)
-    if enough:
-        return Weighed("redundant" if len(enough) > 1 else "single", enough, alone[order[0]])
-    chosen, share = (order[0],), alone[order[0]]
-    while len(chosen) < min(MAX_SET, len(candidates)) and share < ALONE:
-        sets = [(k, tuple(sorted((*chosen, k)))) for k in order if k not in chosen]
-        unseen = [kept for _, kept in sets if recovery(kept) is None]
-        if unseen:
-            return Wanted(tuple(unseen))
-        gains = [(recovery(kept) or 0.0, -place, k) for place, (k, kept) in enumerate(sets)]
-        best, _, unit = max(gains)
-        if best < share + MIN_GAIN:
-            break
-        chosen, share = (*chosen, unit), best
-    if len(chosen) > 1:
-        return Weighed("joint", chosen, share)
-    return Weighed("single", chosen, share) if share >= MIN_SHARE else Weighed("none", (), share)
+    positive = np.maximum(gap.astype(np.float64), 0.0)
+    weights = np.where(content, positive, 0.0)
+    return weights if weights.sum() > 0 else positive
+
+
+def explained_share(drop: np.ndarray, gap: np.ndarray, weights: np.ndarray) -> float:
+    """e(S) in [0, 1], from the [T] drops without S, the [T] gaps and the [T] weights, in nats."""
+    total = float(weights.sum())
+    if total <= 0:
+        return 0.0
+    parts = np.clip(drop.astype(np.float64), 0.0, np.maximum(gap.astype(np.float64), 0.0))
+    safe = np.where(weights > 0, gap.astype(np.float64), 1.0)
+    return float((weights * parts / safe).sum() / total)
+
+
+def needs_a_look(gap: float, shares: Sequence[float | None]) -> bool:
+    """Whether leaving units out one by one leaves the support unclear.
+
+    Args:
+        gap: of the sentence, nats per token.
+        shares: e of each unit alone; None for one that was not left out.
+
+    >>> needs_a_look(2.0, [0.9, 0.0]), needs_a_look(2.0, [0.1, 0.0])
+    (False, True)
+    """
+    known = sorted((s for s in shares if s is not None), reverse=True)
+    if gap < MIN_GAP or len(known) < 2:
+        return False
+    return known[0] < CLEAR or known[1] >= SECOND
+
+
+def weigh(explained: Explained, order: Sequence[int]) -> Weighed | Wanted:
+    """The kind of support, or the sets that must be left out first.
+
+    Args:
+        explained: what is known so far.
+        order: units, strongest first; at least one.
+    """
+    order = tuple(order[:CANDIDATES])
+    growing = [tuple(sorted(order[: n + 1])) for n in range(len(order))]
+    missing = tuple(s for s in growing if explained(s) is None)
+    if missing:
+        return Wanted(missing)
+    most = max(explained(s) or 0.0 for s in growing)
+    size = next(n for n, s in enumerate(growing, 1) if (explained(s) or 0.0) > most - MIN_GAIN)
+    chosen = order[:size]
+    whole = explained(growing[size - 1]) or 0.0
+    if most < MIN_GAIN:
+        return Weighed("none", (), most)
+    less = {k: tuple(sorted(u for u in chosen if u != k)) for k in chosen if size > 1}
+    missing = tuple(s for s in less.values() if explained(s) is None)
+    if missing:
+        return Wanted(missing)
+    needed = [k for k in chosen if size == 1 or whole - (explained(less[k]) or 0.0) >= MIN_GAIN]
+    if not needed:
+        needed = [max(chosen, key=lambda k: explained((k,)) or 0.0)]
+    if len(needed) == 1:
+        return Weighed("single", tuple(needed), whole)
+    alone = [explained((k,)) for k in needed]
+    missing = tuple((k,) for k, share in zip(needed, alone, strict=True) if share is None)
+    if missing:
+        return Wanted(missing)
+    parts = sum(share or 0.0 for share in alone)
+    return Weighed("joint" if parts >= ADDITIVE * whole else "redundant", tuple(needed), whole)

@@ -55,7 +55,7 @@ class SentenceSupport:
     units: tuple[UnitSupport, ...] = ()
     """Those that are cited, strongest first."""
     share: float | None = None
-    """Share of the gap that they explain together, in [0, 1]; None when it was not looked into."""
+    """What goes without all of them (`e` of `joint.py`), in [0, 1]; None when not looked into."""
     ranking: tuple[int, ...] = ()
     """All units, strongest first, cited or not."""
     against: tuple[UnitSupport, ...] = ()

@@ -2,10 +2,11 @@
 
 import itertools
 
+import numpy as np
 import pytest
 
 from gasp_engine import GroundingChecker
-from gasp_engine.joint import Wanted, Weighed, needs_a_look, weigh
+from gasp_engine.joint import Wanted, Weighed, explained_share, needs_a_look, token_weights, weigh
 from gasp_engine.scorers.table import TableScorer
 
 FILLER = [f"Boat number {n} is painted red." for n in range(12)]
@@ -90,10 +91,19 @@ def test_clear_support_and_missing_support_cost_no_pass():
     assert (report.sentences[0].status, report.usage["extra_passes"]) == ("flagged", 0)
 
 
-def test_with_two_units_leaving_one_out_already_shows_the_other_alone():
+def test_with_two_units_leaving_both_out_is_showing_none_which_was_seen_already():
     sentence, report = look(either, [B, C])
     assert (sentence.support, report.usage["extra_passes"]) == ("redundant", 0)
-    assert [c.share for c in sentence.citations] == pytest.approx([1.0, 1.0])
+    assert [c.share for c in sentence.citations] == pytest.approx([0.0, 0.0], abs=1e-6)
+    assert sentence.support_share == pytest.approx(1.0)
+
+
+def test_three_passages_that_say_the_same_are_redundant():
+    texts = ["The gates shut in spring 1931.", B, C]
+    sentence, _ = look(
+        lambda c: -0.1 if any(t in c for t in texts) else -5.0, [*FILLER[:4], *texts]
+    )
+    assert (sentence.support, cited(sentence)) == ("redundant", [4, 5, 6])
 
 
 def test_one_unit_is_single_support_without_a_pass():
@@ -117,25 +127,54 @@ def test_a_batch_gives_each_answer_what_it_gets_alone():
 
 
 def test_weighing_asks_before_it_decides_and_never_twice():
-    values = {(0,): 0.3, (1,): 0.2, (2,): 0.1, (0, 1): 0.5, (0, 2): 0.4, (0, 1, 2): 0.55}
+    values = {
+        (0,): 0.3,
+        (1,): 0.2,
+        (2,): 0.0,
+        (0, 1): 0.5,
+        (0, 2): 0.3,
+        (1, 2): 0.2,
+        (0, 1, 2): 0.5,
+    }
     known, asked = {}, []
     while isinstance(found := weigh(known.get, [2, 1, 0]), Wanted):
         asked += found.sets
-        known.update({kept: values[kept] for kept in found.sets})
-    assert found == Weighed("joint", (0, 1), 0.5)
-    assert len(asked) == len(set(asked)) == 6
+        known.update({removed: values[removed] for removed in found.sets})
+    assert found == Weighed("joint", (1, 0), 0.5)
+    assert len(asked) == len(set(asked)) <= 7
 
 
 @pytest.mark.parametrize(
-    "gap, drops, expected",
+    "alone, kind", [((0.9, 0.0), "single"), ((0.5, 0.4), "joint"), ((0.3, 0.2), "redundant")]
+)
+def test_parts_that_make_up_less_than_the_whole_stand_in_for_each_other(alone, kind):
+    values = {(0,): alone[0], (1,): alone[1], (0, 1): 0.9}
+    found = weigh(values.get, [0, 1])
+    assert isinstance(found, Weighed)
+    assert found.kind == kind
+
+
+def test_the_share_of_a_sentence_is_read_token_by_token_and_held_to_its_gap():
+    gap, content = np.array([4.0, 2.0, -1.0, 9.0]), np.array([True, True, True, False])
+    weights = token_weights(gap, content)
+    assert weights.tolist() == [4.0, 2.0, 0.0, 0.0]
+    assert explained_share(np.array([8.0, -3.0, 5.0, 9.0]), gap, weights) == pytest.approx(4 / 6)
+    assert explained_share(gap, gap, weights) == pytest.approx(1.0)
+    nothing = np.zeros(4)
+    assert explained_share(nothing, nothing, token_weights(nothing, content)) == 0.0
+    assert token_weights(gap, np.zeros(4, dtype=bool)).tolist() == [4.0, 2.0, 0.0, 9.0]
+
+
+@pytest.mark.parametrize(
+    "gap, shares, expected",
     [
-        (2.0, [1.9, 0.0], False),
-        (2.0, [1.9, 1.0], True),
+        (2.0, [0.9, 0.0], False),
+        (2.0, [0.9, 0.4], True),
         (2.0, [0.1, 0.1], True),
         (0.01, [0.0, 0.0], False),
         (2.0, [0.5], False),
         (2.0, [None, 0.1, 0.0], True),
     ],
 )
-def test_a_look_is_taken_only_where_leaving_one_out_is_unclear(gap, drops, expected):
-    assert needs_a_look(gap, drops) is expected
+def test_a_look_is_taken_only_where_leaving_one_out_is_unclear(gap, shares, expected):
+    assert needs_a_look(gap, shares) is expected
