@@ -67,6 +67,8 @@ class SpanFeatures:
     """Share of content words that no source holds, in [0, 1]."""
     novel_bigrams: float = 0.0
     """Share of content-word pairs that no source holds, in [0, 1]."""
+    overlap: float = 1.0
+    """Share of content words that one place in the sources holds, in [0, 1]."""
     numbers_missing: int = 0
     """Numbers that no source holds."""
     names_missing: int = 0
@@ -186,6 +188,7 @@ def _one(
         n_content=lexical.n_content,
         novelty=lexical.novelty,
         novel_bigrams=lexical.novel_bigrams,
+        overlap=lexical.overlap,
         numbers_missing=len(lexical.missing_numbers),
         names_missing=len(lexical.missing_names),
     )

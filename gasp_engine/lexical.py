@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +18,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from .types import Sentence, Tokens
+from .types import Sentence, SpanSplitter, Tokens
 
 _NUMBER = r"\d+(?:[.,:/]\d+)*"
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -33,6 +34,11 @@ def _function_words() -> frozenset[str]:
     return frozenset(text.split("\n", 1)[1].split())
 
 
+_JOINT = re.compile(r"(\d[.,])\s(\d)")
+"""Digits parted by a space after a point or comma, as some tokenized sources write them."""
+_SMALL = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+_NUMBER_WORDS = {a: b for n, word in enumerate(_SMALL) for a, b in ((word, str(n)), (str(n), word))}
+"""English words of small numbers and their digits, either way."""
 _JSON_KEY = re.compile(r"""(?:^|[{,\[])\s*("(?:[^"\\\n]|\\.)*")\s*:""")
 
 
@@ -119,6 +125,9 @@ class LexicalEvidence:
     """Share of them that stand in no source, in [0, 1]; 0 when there are none."""
     novel_bigrams: float
     """Share of pairs of neighbouring content words that no source holds as neighbours."""
+    overlap: float
+    """Share of content words that one place in the sources holds, in [0, 1]: the mean of the best
+    sentence's share and the best two neighbouring sentences'; 1 when there are no content words."""
     missing_numbers: tuple[str, ...]
     """Numbers, as written, that stand in no source."""
     missing_names: tuple[str, ...]
@@ -126,32 +135,67 @@ class LexicalEvidence:
 
 
 class LexicalIndex:
-    """The words of all sources, to look sentences up in."""
+    """The words of all sources, to look sentences up in.
 
-    def __init__(self, texts: Iterable[str]) -> None:
-        self._keys: set[str] = set()
+    Args:
+        texts: the sources.
+        split: finds the sentences of a source; None: a source is one.
+    """
+
+    def __init__(self, texts: Iterable[str], split: SpanSplitter | None = None) -> None:
         self._pairs: set[tuple[str, str]] = set()
+        self._places: dict[str, list[int]] = {}
+        place = 0
         for text in texts:
-            keys = [w.key for w in words(text) if w.is_content]
-            self._keys.update(keys)
-            self._pairs.update(pairwise(keys))
+            whole = _JOINT.sub(r"\1\2", text)
+            self._pairs.update(pairwise(w.key for w in words(whole) if w.is_content))
+            for start, end in split(text) if split else [(0, len(text))]:
+                for key in _keys_of(text[start:end]):
+                    self._places.setdefault(key, []).append(place)
+                place += 1
+            place += 1  # the last sentence of one source is no neighbour of the next one's first
 
     def __contains__(self, key: str) -> bool:
-        return key in self._keys
+        return key in self._places
+
+    def _overlap(self, keys: set[str]) -> float:
+        """Mean of the best sentence's and the best two neighbours' share of `keys`."""
+        single: Counter[int] = Counter()
+        double: Counter[int] = Counter()
+        for key in keys:
+            places = self._places.get(key, [])
+            single.update(places)
+            double.update({p - 1 for p in places} | set(places))
+        best = max(single.values(), default=0) + max(double.values(), default=0)
+        return best / (2 * len(keys)) if keys else 1.0
 
     def evidence(self, text: str) -> LexicalEvidence:
         """Compare one sentence with the sources."""
         content = [w for w in words(text) if w.is_content]
-        missing = [w for w in content if w.key not in self._keys]
+        missing = [w for w in content if w.key not in self]
         pairs = [(a.key, b.key) for a, b in pairwise(content)]
         novel = sum(pair not in self._pairs for pair in pairs)
         return LexicalEvidence(
             n_content=len(content),
             novelty=len(missing) / len(content) if content else 0.0,
             novel_bigrams=novel / len(pairs) if pairs else 0.0,
+            overlap=self._overlap({w.key for w in content}),
             missing_numbers=tuple(text[w.start : w.end] for w in missing if w.is_number),
             missing_names=tuple(text[w.start : w.end] for w in missing if w.is_name),
         )
+
+
+def _keys_of(text: str) -> set[str]:
+    """Content keys of a source; numbers in every way in which an answer may write them."""
+    keys: set[str] = set()
+    for form in {text, _JOINT.sub(r"\1\2", text)}:
+        for word in words(form):
+            if word.is_content:
+                keys.add(word.key)
+            other = _NUMBER_WORDS.get(word.key)
+            if other is not None:
+                keys.add(other)
+    return keys
 
 
 def content_tokens(tokens: Tokens, text: str) -> np.ndarray:

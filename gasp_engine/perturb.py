@@ -13,13 +13,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
 from .lexical import Word, words
-from .types import Condition, Passage, PassageSpan, Unit
+from .types import Condition, Passage, PassageSpan, SpanSplitter, Unit
 
 SEPARATOR = "\n\n"
 """What stands between two passages in the context."""
@@ -33,9 +33,6 @@ NEGATIONS = frozenset(("no", "not", "nor", "none", "never", "cannot", "nicht", "
 _LIGHT = r"[.,;:!\"'()\[\]*_#`•·]+"
 _PUNCTUATION = re.compile(rf"(?<![\w=<>]){_LIGHT}(?![=])|{_LIGHT}(?![\w=])")
 _QUOTES = str.maketrans("“”„«»‘’‚", '"' * 5 + "'" * 3)
-
-SpanSplitter = Callable[[str], Sequence[tuple[int, int]]]
-"""Text -> sorted, disjoint spans of sentences."""
 
 
 @dataclass(frozen=True, slots=True)

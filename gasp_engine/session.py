@@ -41,7 +41,7 @@ from .report import Report, SentenceReport
 from .scorers.base import Scorer, ScoreRequest, ScoringState
 from .segment import SentenceStream, segment, settled
 from .types import Passage, Sentence, Tokens, TokenScores, as_passages, as_text
-from .verdict import build_report, measure
+from .verdict import build_report, measure, source_index
 from .windows import Group
 
 if TYPE_CHECKING:
@@ -685,7 +685,7 @@ class _Work:
         """Plan for an answer that has `n_tokens` already, and encode the evidence."""
         self._plan = plan = self._make_plan(text, n_tokens)
         if self._index is None:
-            self._index = LexicalIndex(passage.text for passage in self.passages)
+            self._index = source_index(self.passages)
         for request, group in zip(plan.requests, plan.groups, strict=True):
             state = self.checker.scorer.open(request.question, request.context, request.conditions)
             self._lanes.append(_Lane(request, group, state))

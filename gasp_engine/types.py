@@ -6,7 +6,7 @@ text as given. Everything here is plain Python and numpy; torch never appears.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -19,6 +19,8 @@ SentenceKind = Literal[
 ]
 Status = Literal["grounded", "flagged", "abstention", "unscored"]
 Support = Literal["single", "joint", "redundant", "none"]
+SpanSplitter = Callable[[str], Sequence[tuple[int, int]]]
+"""Text -> sorted, disjoint spans of sentences."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,9 @@ from .ranking import OverlapIndex, UnitSigns, unit_signs
 from .reasons import why_flagged, why_grounded
 from .report import PassageReport, Report, SentenceReport
 from .scorers.base import ScorerInfo
+from .segment import sentence_spans
 from .support import CitationNumbers, SentenceSupport, support_of
-from .types import Sentence, TokenScores
+from .types import Passage, Sentence, TokenScores
 
 NO_SOURCES = "no sources were given, so nothing supports it"
 NO_TOKEN = "no token of the answer begins in this span, so it has no likelihood of its own"
@@ -60,6 +61,11 @@ class Evidence:
     """Per sentence, what speaks for each unit being what it leans on."""
 
 
+def source_index(passages: Sequence[Passage]) -> LexicalIndex:
+    """The words of the passages, sentence by sentence."""
+    return LexicalIndex((passage.text for passage in passages), sentence_spans)
+
+
 def measure(
     prepared: Prepared, scores: Sequence[TokenScores], *, index: LexicalIndex | None = None
 ) -> Evidence:
@@ -79,7 +85,7 @@ def measure(
         GroupScores(group.units, s) for group, s in zip(prepared.groups, scores, strict=True)
     )
     if index is None:
-        index = LexicalIndex(passage.text for passage in prepared.passages)
+        index = source_index(prepared.passages)
     lexical = tuple(index.evidence(prepared.wording(s)) for s in prepared.sentences)
     owner = prepared.owner
     if not groups:
