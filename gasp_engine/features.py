@@ -25,8 +25,8 @@ import numpy as np
 from .lexical import LexicalEvidence
 from .types import TokenScores
 
-TOP_SHARE = 0.2
-"""Share of a span's tokens that count as its most surprising ones."""
+TOP_SHARE = 0.3
+"""Share of a span's content tokens that count as its most surprising ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,8 @@ class SpanFeatures:
     explained_content: float | None = None
     """`explained` over tokens of content words alone."""
     surprisal_top: float | None = None
-    """Mean of the span's most surprising fifth of tokens (at least one) under the full context."""
+    """Mean −log p, under the full context, of the most surprising 30 % of the content tokens, at
+    least one; of all tokens where no token is content."""
     n_content: int = 0
     """Content words of the span."""
     novelty: float = 0.0
@@ -165,7 +166,8 @@ def _one(
     known_jsd = [d for d in jsds if d is not None]
     is_content = content[own]
     with_content = bool(is_content.any())
-    n_top = max(1, round(TOP_SHARE * own.size))
+    ranked = np.sort(surprise[is_content] if with_content else surprise)
+    n_top = max(1, round(TOP_SHARE * ranked.size))
     return SpanFeatures(
         n_tokens=int(own.size),
         surprisal=float(surprise.mean()),
@@ -184,7 +186,7 @@ def _one(
         )
         if with_content
         else None,
-        surprisal_top=float(np.sort(surprise)[-n_top:].mean()),
+        surprisal_top=float(ranked[-n_top:].mean()),
         n_content=lexical.n_content,
         novelty=lexical.novelty,
         novel_bigrams=lexical.novel_bigrams,

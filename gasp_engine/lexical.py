@@ -153,6 +153,8 @@ class LexicalIndex:
                 for key in _keys_of(text[start:end]):
                     self._places.setdefault(key, []).append(place)
                 place += 1
+            for key in _keys_of(text):  # a number may lie across what looks like a sentence's end
+                self._places.setdefault(key, [])
             place += 1  # the last sentence of one source is no neighbour of the next one's first
 
     def __contains__(self, key: str) -> bool:

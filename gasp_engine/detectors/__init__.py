@@ -1,7 +1,7 @@
 """Features -> scores -> decisions."""
 
 from .base import Detector
-from .explained import ExplainedDetector
+from .evidence import EvidenceDetector
 from .profile import Profile, load_profile, packaged_profiles
 
 __all__ = ["Detector", "Profile", "default_detector", "load_profile", "packaged_profiles"]
@@ -9,5 +9,4 @@ __all__ = ["Detector", "Profile", "default_detector", "load_profile", "packaged_
 
 def default_detector(profile: Profile | None) -> Detector:
     """The project's own training-free detector, with the statistics of the profile."""
-    del profile
-    return ExplainedDetector()
+    return EvidenceDetector(profile.statistics if profile else None)
