@@ -39,6 +39,7 @@ _JOINT = re.compile(r"(\d[.,])\s(\d)")
 _SMALL = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 _NUMBER_WORDS = {a: b for n, word in enumerate(_SMALL) for a, b in ((word, str(n)), (str(n), word))}
 """English words of small numbers and their digits, either way."""
+_STOP = re.compile(r"[.!?:;。！？\n]")
 _JSON_KEY = re.compile(r"""(?:^|[{,\[])\s*("(?:[^"\\\n]|\\.)*")\s*:""")
 
 
@@ -72,7 +73,7 @@ def words(text: str) -> list[Word]:
     last_end = 0
     for match in _WORD.finditer(text):
         start, end, raw = match.start(), match.end(), match.group()
-        if re.search(r"[.!?:。！？\n]", text[last_end:start]):
+        if _STOP.search(text, last_end, start):
             fresh = True
         last_end = end
         if _IS_UNSPACED.match(raw):
@@ -124,7 +125,8 @@ class LexicalEvidence:
     novelty: float
     """Share of them that stand in no source, in [0, 1]; 0 when there are none."""
     novel_bigrams: float
-    """Share of pairs of neighbouring content words that no source holds as neighbours."""
+    """Share of pairs of neighbouring content words that no source holds as neighbours; a pair
+    lies within a sentence; 0 when there are none."""
     overlap: float
     """Share of content words that one place in the sources holds, in [0, 1]: the mean of the best
     sentence's share and the best two neighbouring sentences'; 1 when there are no content words."""
@@ -175,7 +177,9 @@ class LexicalIndex:
         """Compare one sentence with the sources."""
         content = [w for w in words(text) if w.is_content]
         missing = [w for w in content if w.key not in self]
-        pairs = [(a.key, b.key) for a, b in pairwise(content)]
+        pairs = [
+            (a.key, b.key) for a, b in pairwise(content) if not _STOP.search(text, a.end, b.start)
+        ]
         novel = sum(pair not in self._pairs for pair in pairs)
         return LexicalEvidence(
             n_content=len(content),

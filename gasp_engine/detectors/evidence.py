@@ -9,7 +9,7 @@
     overlap     no one place in the sources holds the sentence's content words        words
 
 Each part is a standard score against a reference (the calibration profile's, else the embedded
-scorer's), held to [−3, 3]. Four equal weights: fitted ones carried their data set along. A span
+scorer's), held to [−2, 2]. Four equal weights: fitted ones carried their data set along. A span
 without content words is judged by its likelihood alone. Where only the paper's features are known,
 `jsd_none` stands in for the surprise. How it was chosen: docs/decisions/004-detector.md.
 """
@@ -35,18 +35,18 @@ REFERENCE: Statistics = {
 }
 """The embedded scorer on QAGS (CNN/DM), where no profile says otherwise."""
 
-LIMIT = 3.0
+LIMIT = 2.0
 """Standard scores are held to ± this."""
 MAX_NUMBERS = 2
 """Numbers in no source that count at most; each adds 1 to the score."""
 
 
 class EvidenceDetector:
-    """Score 0 is an ordinary supported sentence; from about 0.7 on it is rather not supported."""
+    """Score 0 is an ordinary supported sentence; from about 0.9 on it is rather not supported."""
 
     name = "evidence"
-    fallback_threshold = 0.7
-    """See the decision record: precision 0.74 to 0.76 on either half of QAGS."""
+    fallback_threshold = 0.9
+    """Rather misses than cries wolf; docs/decisions/004-detector.md has what it costs."""
 
     def __init__(self, statistics: Statistics | None = None) -> None:
         """A detector.
@@ -65,7 +65,7 @@ class EvidenceDetector:
         return mean_of_weakest(scores)
 
     def parts(self, span: SpanFeatures) -> dict[str, float]:
-        """The parts that were measured, each in [−3, 3]; higher = less supported."""
+        """The parts that were measured, each in [−2, 2]; higher = less supported."""
         content = span.explained_content
         parts = {"explained": -self._z("explained", span.explained if content is None else content)}
         if span.surprisal_top is not None:
