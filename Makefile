@@ -13,6 +13,8 @@ PY := .venv/bin/python
 
 export PYTHON
 export OMP_NUM_THREADS ?= 2
+# Waiting threads sleep: spinning ones make a busy machine many times slower.
+export OMP_WAIT_POLICY ?= PASSIVE
 export TOKENIZERS_PARALLELISM := false
 export HF_HUB_OFFLINE := 1
 export HF_HUB_DISABLE_TELEMETRY := 1

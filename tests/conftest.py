@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "2")
+# Waiting threads sleep: spinning ones make a busy machine many times slower.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
@@ -31,7 +33,7 @@ def embedded() -> TransformersScorer:
 
     from gasp_engine.scorers.transformers import TransformersScorer
 
-    torch.set_num_threads(2)
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     return TransformersScorer.from_pretrained("embedded", device="cpu", dtype="float32")
 
 
