@@ -116,7 +116,7 @@ class GroundingChatEngine(BaseChatEngine):
 
     def stream_chat(
         self, message: str, chat_history: list[ChatMessage] | None = None, **kwargs: Any
-    ) -> StreamingAgentChatResponse:
+    ) -> GroundingStreamingChatResponse:
         """The inner engine's stream, checked while it is read."""
         with watch() as seen:
             response = self._inner.stream_chat(message, chat_history, **kwargs)
@@ -124,7 +124,7 @@ class GroundingChatEngine(BaseChatEngine):
 
     async def astream_chat(
         self, message: str, chat_history: list[ChatMessage] | None = None, **kwargs: Any
-    ) -> StreamingAgentChatResponse:
+    ) -> GroundingStreamingChatResponse:
         """`stream_chat`, asynchronously."""
         with watch() as seen:
             response = await self._inner.astream_chat(message, chat_history, **kwargs)

@@ -24,7 +24,7 @@ from gasp_engine import GroundingChecker
 from gasp_engine.scorers.table import TableScorer
 from gasp_engine.types import Tokens
 
-VOCABULARY = 512
+VOCABULARY = 2048
 NONSENSE = "Purple elephants juggle quietly."
 DAM = "The dam opened in 1931."
 BOATS = "Boats are red."
