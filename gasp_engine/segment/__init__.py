@@ -12,8 +12,8 @@ continuation can change it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Literal
+from collections.abc import Callable
+from typing import Literal, NamedTuple
 
 from ..errors import InputError
 from ..types import Sentence, SentenceKind, as_text
@@ -34,6 +34,12 @@ __all__ = [
 Splitter = Literal["default", "paper"]
 Granularity = Literal["sentence", "clause", "token"]
 AbstentionTest = Callable[[str], bool]
+
+
+class _Span(NamedTuple):
+    start: int
+    end: int
+    kind: SentenceKind
 
 
 def segment(
@@ -71,14 +77,20 @@ def segment(
     text = as_text(text, "answer")
     _require(splitter, "splitter", ("default", "paper"))
     _require(granularity, "granularity", ("sentence", "clause", "token"))
+    found: list[_Span]
     if splitter == "paper":
-        found = [(start, end, "claim") for start, end in paper_spans(text)]
-        return _finer(text, found, granularity)
-    units = find(text, language).units
-    kinds = [
-        (u.start, u.end, classify(text[u.start : u.end], u.form, is_abstention)) for u in units
+        found = [_Span(start, end, "claim") for start, end in paper_spans(text)]
+    else:
+        found = [
+            _Span(start, end, classify(text[start:end], form, is_abstention))
+            for start, end, form in find(text, language).units
+        ]
+    if granularity != "sentence":
+        found = _finer(text, found, clauses if granularity == "clause" else words)
+    return [
+        Sentence(index, start, end, text[start:end], kind)
+        for index, (start, end, kind) in enumerate(found)
     ]
-    return _finer(text, kinds, granularity)
 
 
 def sentence_spans(text: str, language: str | None = None) -> list[tuple[int, int]]:
@@ -93,7 +105,7 @@ def sentence_spans(text: str, language: str | None = None) -> list[tuple[int, in
 def settled(text: str, *, closed: bool = False, language: str | None = None) -> int:
     """How many leading sentences of `segment(text)` no continuation of the text can change.
 
-    Each of them has the same span and kind in `segment(text + more)`, whatever `more` is. For a text
+    Each of them has the same span and kind in `segment(text + more)`, whatever `more` is. For text
     that arrives in many pieces use `SentenceStream`, which does not start over each time.
 
     Args:
@@ -181,18 +193,12 @@ def _require(value: str, name: str, known: tuple[str, ...]) -> None:
 
 
 def _finer(
-    text: str, found: Iterable[tuple[int, int, SentenceKind]], granularity: Granularity
-) -> list[Sentence]:
-    if granularity != "sentence":
-        cut = clauses if granularity == "clause" else words
-        found = [
-            (low, high, kind)
-            for start, end, kind in found
-            for low, high in (
-                cut(text, start, end) if kind not in ("code", "heading") else [(start, end)]
-            )
-        ]
-    return [
-        Sentence(index, start, end, text[start:end], kind)
-        for index, (start, end, kind) in enumerate(found)
-    ]
+    text: str, found: list[_Span], cut: Callable[[str, int, int], list[tuple[int, int]]]
+) -> list[_Span]:
+    parts: list[_Span] = []
+    for span in found:
+        if span.kind in ("code", "heading"):
+            parts.append(span)
+        else:
+            parts += [_Span(low, high, span.kind) for low, high in cut(text, span.start, span.end)]
+    return parts

@@ -1,9 +1,9 @@
 """Text -> blocks: headings, list items, table rows, fenced code, and runs of prose.
 
-One pass over the lines, with the constructs of CommonMark and of GFM tables that matter to sentences,
-and three departures that answers of language models call for: any list marker may open an item where
-the line before has ended (`2.`, `b)`, `•`); indentation alone never makes code, since that would let
-a claim pass as code; a row that begins with a pipe is a row even where the table has no separator.
+One pass over the lines, with the constructs of CommonMark and of GFM tables that matter to
+sentences, and three departures that answers of language models call for: any list marker may open
+an item where the line before has ended (`2.`, `b)`, `•`); indentation alone never makes code, since
+that would let a claim pass as code; a row that begins with a pipe is a row without a separator too.
 
 Everything that is not white space lies in some block. With `closed=False` the text may still grow:
 blocks that a continuation could change are marked `open`, and a last line whose form is not
@@ -144,7 +144,8 @@ class _Scanner:
                 certain = False
                 break
             fresh = False
-        blank_after = certain and _breaks(text[previous:size]) > 1
+        # A line of uncertain form below a blank one leaves what stands above as it is.
+        blank_after = _breaks(text[previous:size]) > 1 if certain else fresh
         return self._finish(blank_after)
 
     def _line(self, begin: int, end: int, raw_end: int | None, fresh: bool) -> bool:
@@ -167,6 +168,8 @@ class _Scanner:
             if depth >= self.fence_depth and not fresh:
                 return self._fence_line(body, end, complete)
             self._end_fence()
+        if raw_end is not None and self.in_table and not fresh:
+            return False
         if raw_end is not None and not _is_certain(text, body, raw_end, self.prose and not fresh):
             return False
         if fresh or depth != self.depth:
@@ -253,7 +256,8 @@ class _Scanner:
 
     def _may_interrupt(self, body: int, match: re.Match[str] | None) -> bool:
         """Whether an ordered marker opens an item directly below a line of prose."""
-        assert match is not None and self.prose is not None
+        assert match is not None
+        assert self.prose is not None
         first = match.group().strip("(*[)]. ") in ("1", "a", "A", "i", "①", "一")
         return first or self.is_item or self.text[self.prose.end - 1] in _TERMINAL
 
@@ -378,7 +382,7 @@ def _is_certain(text: str, body: int, end: int, continues: object) -> bool:
     if match and match.lastgroup in ("bullet", "ordered"):
         nested = _NESTED.match(text, match.end(), end)
         body = nested.end() if nested else match.end()
-        if body >= end:
+        if body >= end or (text[body] == "[" and end - body < 5):
             return False
     first = text[body]
     if first in "`~":

@@ -9,6 +9,7 @@ inside a string. An answer that breaks off is still JSON as far as it goes.
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
@@ -46,6 +47,9 @@ def member_spans(text: str) -> list[tuple[int, int]] | None:
     return spans
 
 
+_Expected = Literal["value", "first", "key", "first_key", "colon", "next", "done"]
+
+
 class _Reader:
     """A JSON reader without recursion, so that no depth of brackets can exhaust the stack."""
 
@@ -58,9 +62,9 @@ class _Reader:
         text, size = self.text, self.size
         stack: list[str] = []
         cuts: list[int] = []
-        expect = (
-            "value"  # value, first (value or close), key, first_key, colon, next (comma or close)
-        )
+        # value · first: value or close · key · first_key: key or close · colon
+        # next: comma or close · done
+        expect: _Expected = "value"
         while True:
             space = _SPACE.match(text, position, size)
             assert space is not None
@@ -116,7 +120,7 @@ class _Reader:
                     return None
 
     def _string(self, position: int) -> int | None:
-        """End of the string literal; -1 when the text breaks off inside it, None when it is wrong."""
+        """End of the string literal; -1 when the text breaks off in it, None when it is wrong."""
         match = _STRING.match(self.text, position, self.size)
         assert match is not None
         end = match.end()

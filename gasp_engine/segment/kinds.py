@@ -17,67 +17,63 @@ from .blocks import Form
 _LONGEST = 400
 """Code points of the longest sentence that can be an abstention or boilerplate."""
 _LABEL_WORDS = 3
+_CLAIM_LEAST = 4
+"""Code points of the shortest claim after a refusal."""
 
 _QUESTION = re.compile(
     r"[?？؟⁇⁈‽⸮፧\u037e](?:[\s\"'’”»)\]」』）】*_~`!！]|\[\^?\d{1,4}(?:, ?\d{1,4})*\])*\Z"
 )
 _GREEK_QUESTION = re.compile(r"[\u0370-\u03ff\u1f00-\u1fff][»\"”)]*;\Z")
 _MARKERS = re.compile(
-    r"(?:>[ \t]*)*(?:(?:[-*+•‣◦▪·∙]|\(?(?:\d{1,3}|[a-zA-Z])[.)])[ \t]+)?(?:\[[ xX]\][ \t]+)?[*_\"“„«]{0,3}"
-)
-
-_HINTS = (
-    "n't n’t not no unable unsure unclear unknown uncertain unanswerable insufficient lack silent never "
-    "nicht kein pas aucun rien não non niet geen inte ikke ingen nie bilm bulama yanıtla cevapla bilgi "
-    "belirtil bahsed almıyor не нет недостаточно немає لا لم ليس نم نشد नहीं 不 无 無 没 沒 未 ません ない 不明 없 않 못 모르 "
-    "n/a none"
-).split()
-_HINT = re.compile("|".join(map(re.escape, _HINTS)))
-_GOES_ON = re.compile(
-    r"(?:[,;:–—-]\s*|\s|^)(?:but|however|although|though|yet|still|nevertheless|nonetheless|except|"
-    r"while|whereas|instead|so|therefore|aber|jedoch|allerdings|sondern|obwohl|mais|cependant|toutefois|"
-    r"pero|sino|aunque|mas|porém|embora|ma|però|tuttavia|maar|echter|men|ale|jednak|ama|ancak|fakat|но|"
-    r"однако|зато|але)\b[\s,]+(?P<rest>[^\n]*)",
-    re.I,
-)
-_GOES_ON_CJK = re.compile(
-    r"[，、](?:但|但是|不过|不過|然而|可是|却|而是|ただし|しかし|하지만)(?P<rest>[^\n]*)|(?:が|けど)、(?P<rest2>.*)"
-)
-_CONCESSION = re.compile(
-    r"(?:while|although|though|even though|even if|whereas|despite|obwohl|zwar|bien que|aunque|embora|"
-    r"sebbene|benché|hoewel|chociaż|хотя|虽然|雖然|尽管|儘管)\b",
-    re.I,
+    r"(?:>[ \t]*)*(?:(?:[-*+•‣◦▪·∙]|\(?(?:\d{1,3}|[a-zA-Z])[.)])[ \t]+)?"
+    r"(?:\[[ xX]\][ \t]+)?[*_\"“„«]{0,3}"
 )
 
 
-def _read_patterns(name: str) -> str:
-    """One alternation of the patterns in a text file, with its definitions put in."""
-    lines = files(__package__).joinpath(name).read_text(encoding="utf-8").splitlines()
-    definitions: dict[str, str] = {}
-    patterns: list[str] = []
-    for line in lines:
-        if not line or line.startswith("#"):
-            continue
-        name, is_definition, value = line.partition(" := ")
-        for known in reversed(definitions):
-            line = line.replace(f"@{known}@", definitions[known])
-            value = value.replace(f"@{known}@", definitions[known])
-        if is_definition:
-            definitions[name] = value
-        else:
-            patterns.append(f"(?:{line})")
-    return "|".join(patterns)
+class _Patterns:
+    """The regular expressions of a text file: `name := …` definitions, and the rest as one."""
+
+    def __init__(self, name: str) -> None:
+        package = __name__.rpartition(".")[0]
+        text = files(package).joinpath(name).read_text(encoding="utf-8")
+        self.named: dict[str, str] = {}
+        patterns: list[str] = []
+        for line in text.splitlines():
+            if not line or line.startswith("#"):
+                continue
+            for known in reversed(self.named):
+                line = line.replace(f"@{known}@", self.named[known])
+            name, is_definition, value = line.partition(" := ")
+            if is_definition:
+                self.named[name] = value
+            else:
+                patterns.append(f"(?:{line})")
+        self.any = "|".join(patterns)
+
+
+class _Abstention:
+    def __init__(self) -> None:
+        patterns = _Patterns("abstention.txt")
+        named = patterns.named
+        self.hint = re.compile(named["hints"])
+        self.pattern = re.compile(patterns.any, re.I)
+        self.concedes = re.compile(rf"(?:{named['concedes']})(?!\w)", re.I)
+        self.goes_on = re.compile(
+            rf"(?:(?:[,;:–—-]\s*|\s|^)(?:{named['goes_on']})\b[\s,]+"
+            rf"|(?:{named['goes_on_unspaced']}))(?P<rest>.*)",
+            re.I,
+        )
 
 
 @cache
-def _abstention() -> re.Pattern[str]:
-    return re.compile(_read_patterns("abstention.txt"), re.I)
+def _abstention() -> _Abstention:
+    return _Abstention()
 
 
 @cache
 def _boilerplate() -> re.Pattern[str]:
-    pattern = _read_patterns("boilerplate.txt")
-    return re.compile(rf"(?:{pattern})[\s*_\"”)]*\Z", re.I | re.S)
+    patterns = _Patterns("boilerplate.txt").any
+    return re.compile(rf"(?:{patterns})[\s*_\"”)]*\Z", re.I | re.S)
 
 
 def classify(text: str, form: Form, is_abstention: Callable[[str], bool] | None) -> SentenceKind:
@@ -134,18 +130,15 @@ def _bare(text: str) -> str:
 
 
 def _abstains(text: str) -> bool:
-    low = text.lower()
-    if _HINT.search(low) is None:
+    known = _abstention()
+    if known.hint.search(text.lower()) is None:
         return False
     text = " ".join(text.replace("*", "").split())
-    found = _abstention().search(text)
-    if not found or _CONCESSION.match(text):
+    found = known.pattern.search(text)
+    if not found or known.concedes.match(text):
         return False
-    for pattern in (_GOES_ON, _GOES_ON_CJK):
-        rest = pattern.search(text, found.start())
-        if rest:
-            groups = [group for group in rest.groups() if group]
-            tail = groups[0].strip() if groups else ""
-            if len(tail) > 8 and not _abstains(tail):
-                return False
-    return True
+    claim = known.goes_on.search(text, found.start())
+    if claim is None:
+        return True
+    rest = claim["rest"].strip()
+    return len(rest) < _CLAIM_LEAST or _abstains(rest)

@@ -8,68 +8,25 @@ languages in Latin script, letters for the others.
 from __future__ import annotations
 
 import re
+from importlib.resources import files
 
 _WINDOW = 3000
 """Code points from the start of the text that are looked at; later text cannot change the guess."""
 
-FUNCTION_WORDS: dict[str, frozenset[str]] = {
-    language: frozenset(words.split())
-    for language, words in {
-        "en": "the a an and or but of to in on at is are was were be been it its he she they we you "
-        "i his her their our my your this that these those there here with for from by as not no if "
-        "when while however although because so then thus therefore what who where why how which "
-        "some many most all each both also after before during since until under over between "
-        "according moreover nevertheless meanwhile finally later today yesterday another other such "
-        "has have had will would can could may might should must do does did nobody everyone one",
-        "de": "der die das den dem des ein eine einen einem einer und oder aber nicht ist sind war "
-        "waren wird werden wurde es er sie wir ihr ich mit von zu zum zur im in am an auf für bei "
-        "aus nach über unter durch gegen ohne um dass wenn weil als wie auch noch nur so dann danach "
-        "dies diese dieser dieses hier dort man sich kein keine jedoch außerdem dabei laut heute",
-        "fr": "le la les un une des du de et ou mais ne pas est sont était être il elle ils elles on "
-        "nous vous je ce cette ces cet son sa ses leur leurs qui que dans sur sous avec pour par en "
-        "au aux plus comme si quand lorsque cependant ainsi donc alors puis après avant selon aussi",
-        "es": "el la los las un una unos unas y o pero no es son era fue ser está del al de en con "
-        "por para que se su sus lo le les como más este esta estos estas ese esa según cuando si "
-        "aunque entonces además también después antes sin sobre entre desde hasta él ella ellos",
-        "it": "il lo la i gli le un uno una e o ma non è sono era del della dei delle di da in con su "
-        "per tra fra che si al alla nel nella questo questa questi come più se quando secondo anche "
-        "quindi poi dopo prima inoltre tuttavia egli ella essi loro suo sua",
-        "pt": "o a os as um uma uns umas e ou mas não é são era foi ser do da dos das de em no na nos "
-        "nas com por para que se seu sua como mais este esta esse essa isso quando segundo também "
-        "depois antes então porém embora ele ela eles elas ao pelo pela",
-        "nl": "de het een en of maar niet is zijn was waren wordt werd er hij zij ze wij we ik je dit "
-        "dat deze die met van voor op in aan bij uit naar over door om als ook nog dan toen daarna "
-        "echter volgens omdat",
-        "sv": "den det de en ett och eller men inte är var blev han hon vi jag du detta denna dessa "
-        "med av för på i till från om som när efter enligt också har hade",
-        "da": "den det de en et og eller men ikke er var blev han hun vi jeg du dette denne disse med "
-        "af for på i til fra om som når efter ifølge også har havde",
-        "nb": "den det de en et ei og eller men ikke er var ble han hun vi jeg du dette denne disse "
-        "med av for på i til fra om som når etter ifølge også har hadde",
-        "fi": "ja tai mutta ei on oli ovat se ne hän he me minä tämä nämä joka että kun jos myös niin "
-        "kuin sekä mukaan jälkeen",
-        "pl": "i lub ale nie jest są był była było to ten ta te on ona oni w we na z ze do od po za "
-        "dla przez że się jak gdy także który która które według jednak",
-        "cs": "a nebo ale ne je jsou byl byla bylo to ten ta on ona oni v ve na z ze do od po za pro "
-        "že se si jak když také který která které podle však",
-        "ro": "și sau dar nu este sunt era un o al ale cu din în la pe de pentru că se care acest "
-        "această ea el ei mai",
-        "hu": "a az és vagy de nem van volt egy ez hogy is mint meg ha már csak után szerint ő ők",
-        "tr": "ve veya ama değil bir bu şu o ile için de da ki gibi daha çok sonra göre olarak olan",
-        "ca": "el la els les un una i o però no és són era del al de en amb per que es seu seva com "
-        "més aquest aquesta segons quan també després",
-        "id": "yang dan atau tetapi tidak adalah ini itu di ke dari untuk dengan pada dalam oleh ia "
-        "mereka kami juga akan telah setelah menurut",
-        "ru": "и или но не в во на с со к из от до по за для о об у это этот эта эти он она они мы вы "
-        "я что как когда если также который которая которые был была было были однако согласно",
-        "uk": "і й або але не в у на з із до від по за для про це цей ця ці він вона вони ми ви я що "
-        "як коли якщо також який яка які був була було були однак згідно",
-        "bg": "и или но не в във на с със към от до по за това този тази тези той тя те ние че как "
-        "когато ако също който която които беше бяха",
-        "el": "ο η το οι τα του της των και ή αλλά δεν είναι ήταν στο στη στην στον σε με για από "
-        "που ότι ως αν όταν αυτό αυτός αυτή",
-    }.items()
-}
+
+def read_words(name: str) -> dict[str, frozenset[str]]:
+    """Word lists from a text file of this package, each `name: word word …` on one line."""
+    text = files(__name__.rpartition(".")[0]).joinpath(name).read_text(encoding="utf-8")
+    lists: dict[str, frozenset[str]] = {}
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            key, _, words = line.partition(": ")
+            lists[key] = lists.get(key, frozenset()) | frozenset(words.split())
+    return lists
+
+
+FUNCTION_WORDS = read_words("function_words.txt")
+"""By language: articles, pronouns, prepositions, conjunctions, forms of to be."""
 
 _CYRILLIC = ("ru", "uk", "bg")
 _LATIN = tuple(language for language in FUNCTION_WORDS if language not in (*_CYRILLIC, "el"))

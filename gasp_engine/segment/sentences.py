@@ -1,8 +1,8 @@
 """A block of prose -> its sentences.
 
-One pass over the *gaps*: a terminator and all that follows it up to the next letter or digit. Of each
-gap it is decided once whether and where a sentence ends in it, so the cost is linear whatever the
-text, and every decision reads a bounded stretch ahead: the next word, and for an open bracket or
+One pass over the *gaps*: a terminator and all that follows it up to the next letter or digit. Of
+each gap it is decided once whether and where a sentence ends in it, so the cost is linear whatever
+the text. A decision reads a bounded stretch ahead: the next word, and for an open bracket or
 quotation mark at most `_REACH` code points in search of its partner.
 
     He left “the U.S.” (in 1931). [2] She did not.
@@ -35,7 +35,7 @@ _MARKS = r"\u0300-\u036f\u200b-\u200f\u2060\ufeff\ufe00-\ufe0f\u20e3\U000e0020-\
 _CLOSERS = r"\"'’”“»«›‹)\]}」』）】》〉〕*_~`"
 _SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 
-# A full stop between letters or digits is left out here, so that file names and numbers cost nothing.
+# A full stop before a letter or digit is left out: file names and numbers cost nothing.
 _GAP = re.compile(
     rf"(?:\.(?![a-zA-Z0-9])|[{_STOPS[1:]}]|(?<=[{_GREEK}]);)[\W_]*+"  # _STOPS[0] is the full stop
 )
@@ -89,7 +89,6 @@ _REACH = 400
 """Code points within which a bracket, a quotation mark or a code span has to close to count."""
 _DEPTH = 8
 """Brackets open at a time that are followed."""
-_UNKNOWN = None
 
 
 def cut(
@@ -137,7 +136,7 @@ class _Cutter:
             if high >= end:
                 break
             boundary = self._boundary(low, high)
-            if boundary is _UNKNOWN:
+            if boundary is None:
                 break
             stop, begin = boundary
             if stop < 0:
@@ -163,17 +162,17 @@ class _Cutter:
         following = high
         cited = False
         if open_end and _MAYBE_CITATION.match(text, stop, end):
-            return _UNKNOWN
+            return None
         citation = _CITATIONS.match(text, stop, end)
         if citation:
             stop = citation.end()
             if open_end and _MAYBE_CITATION.match(text, stop, end):
-                return _UNKNOWN
+                return None
             rest = _NON_WORDS.match(text, stop, end)
             assert rest is not None
             following, cited = rest.end(), True
             if following >= end:
-                return _UNKNOWN if open_end else none
+                return None if open_end else none
             if _GAP.match(text, stop, end):
                 return none  # the sentence goes on to a terminator of its own
         spaced = text[stop].isspace()
@@ -199,7 +198,7 @@ class _Cutter:
             inside = self._is_inside(low, stop, following)
             verdict = None if inside is None else not inside
         if verdict is None:
-            return _UNKNOWN
+            return None
         return self._place(stop, following) if verdict else (-1, -1)
 
     def _place(self, stop: int, following: int) -> tuple[int, int]:
@@ -289,7 +288,7 @@ class _Cutter:
 
     def _is_number_of_item(self, low: int, word: str) -> bool:
         """`1.` or `a.` at the start of a sentence or after a colon numbers what follows."""
-        if not (len(word) <= 3 and word.isdigit() or len(word) == 1):
+        if not ((len(word) <= 3 and word.isdigit()) or len(word) == 1):
             return False
         begin = low - len(word)
         if begin == self.sentence:

@@ -1,8 +1,8 @@
 """Whether a full stop before a capital, a digit or a caseless letter ends its sentence.
 
-What is written here are the classes that behave differently; what is merely an abbreviation in one of
-some three hundred languages is asked of `sentencex`, word by word, with the neighbours hidden. So
-its knowledge is used, while every decision stays local: it cannot be changed by text far away.
+`abbreviations.txt` holds the classes that behave differently. What is merely an abbreviation in
+one of some three hundred languages is asked of `sentencex`, word by word, with the neighbours
+hidden: so its knowledge is used, while every decision stays local: text far away cannot change it.
 """
 
 from __future__ import annotations
@@ -12,64 +12,19 @@ from functools import lru_cache
 
 import sentencex
 
-from .language import FUNCTION_WORDS, script_language
+from .language import FUNCTION_WORDS, read_words, script_language
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_NEVER = _words(
-    # Titles, before a name.
-    "dr drs mr mrs mx prof profs rev hon gen brig maj capt cmdr lt sgt cpl pvt adm sen gov supt msgr "
-    "messrs mmes amb insp hr hrn dipl dott sigg avv sr sra srta sres dña mme mlle mgr ste dhr mevr "
-    "proff mudr judr phdr kpt płk inż "
-    # Connectives and pointers, which have something after them.
-    "e.g i.e eg vs v cf viz ca approx resp incl excl esp fig figs eq eqs vol vols pp chap sect "
-    "z.b d.h u.a v.a bzw vgl evtl ggf sog zzgl inkl abb bd bde nr hrsg jh abs str p.ex c.-à-d "
-    "env cfr p.es pagg p.ej pág págs núm np tzn tj m.in ul tzv např r.s ust rys rozdz "
-    "o.a d.w.z bijv bl.a s.k d.v.s f.eks "
-    "ул им рис табл см ср т.е т.к т.н акад проф доц стр вул див напр "
-    "डॉ श्री प्रो δρ"
-)
-_TITLES_IF_CAPITALISED = _words(
-    "Ms Col Rep Fr Pres Mt Ft Sig Ing Mag Doc Mons Me MM Arch Ks Bc TP ThS PGS Hab hab"
-)
-_REFERENCE = _words(
-    # A number, a numeral or a single letter follows; otherwise the word is a word.
-    "no nos p pg ch sec par para art arts app ref refs ed eds ex exs pt pts bk ln ll op n c b d fl r "
-    "est ext tab table item sect jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed "
-    "thu thur thurs fri sat sun s f ff z t m col cols kap ziff rn art anm alin cap capp fasc l "
-    "n.º nº núms rozdz poz č čl odst с стр ст п пп гл т ч рис янв фев мар апр авг сент окт нояб дек"
-)
-_MAYBE = _words(
-    # May end a sentence; it does before a word that begins one.
-    "al inc ltd co corp llc plc bros jr snr esq ph.d m.d b.a m.a b.sc m.sc d.phil ll.b u.s u.k u.n "
-    "e.u u.s.a d.c a.d b.c b.c.e c.e st ave blvd rd dept univ govt assn gmbh s.a s.p.a s.r.l s.l ee.uu "
-    "usw uvm etc. u.s.w ecc itd itp т.д т.п др"
-)
-_ENDS = _words("etc a.m p.m")
-"""End a sentence before any capital but those in `_AFTER_TIME`."""
-_AFTER_TIME = _words(
-    "monday tuesday wednesday thursday friday saturday sunday est edt cst cdt mst mdt pst pdt gmt utc "
-    "cet cest eastern central mountain pacific january february march april may june july august "
-    "september october november december"
-)
-_ORDINAL_LANGUAGES = _words("de da nb no nn sv fi is cs sk pl hu tr sl hr sr bs et lv lt lb")
-_MONTHS = _words(
-    "januar februar märz april mai juni juli august september oktober november dezember jänner "
-    "januari februari mars maj juni juli augusti december oktober"
-)
-_ORDINARY = _words(
-    "may me ill miss art con fed id la re ken mass mph ark cal wash ore conn rs no so do am in on is "
-    "it at as or by to us we he max min"
-)
-"""Words that also stand in lists of abbreviations, but end far more sentences than they shorten."""
-_LETTERED = _words(
-    "plan type class grade group option section figure fig table appendix part vitamin hepatitis phase "
-    "version model category level zone team point schedule exhibit room gate terminal building letter "
-    "serie series block case step unit drive factor choice scenario variant panel site sample"
-)
+_LISTS = read_words("abbreviations.txt")
+_NEVER = _LISTS["never"]
+_TITLES_IF_CAPITALISED = _LISTS["never_capitalised"]
+_REFERENCE = _LISTS["reference"]
+_MAYBE = _LISTS["maybe"]
+_ENDS = _LISTS["ends"]
+_AFTER_TIME = _LISTS["after_time"]
+_MONTHS = _LISTS["months"]
+_ORDINAL_LANGUAGES = _LISTS["ordinal_languages"]
+_ORDINARY = _LISTS["ordinary"]
+_LETTERED = _LISTS["lettered"]
 _ACRONYM = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]\Z")
 _ROMAN = re.compile(r"[IVXLC]+\Z")
 _LONGEST = 12
@@ -117,7 +72,8 @@ def ends_sentence(word: str, following: str, language: str) -> bool:
     if len(word) == 1 and word.isalpha():
         return _begins(following, language) and not (len(following) == 1 and following != "A")
     if folded in _REFERENCE:
-        return not (len(following) == 1 and following.isupper() or _ROMAN.match(following))
+        is_label = len(following) == 1 and following.isupper()
+        return not (is_label or _ROMAN.match(following))
     if folded in _MAYBE or _ACRONYM.match(word):
         return _begins(following, language)
     if _is_abbreviation(word, language):
@@ -175,4 +131,5 @@ def _known(word: str, language: str) -> bool:
     # The probe's own words are capitalised and known to no list; in a script of its own the
     # neighbour has to be of that script, or the rule of sentencex for Latin capitals decides.
     neighbour = "Абв" if script_language(word) in ("ru", "uk", "bg") else "Xyz"
-    return len(sentencex.segment(language, f"Xx {word}. {neighbour}")) == 1
+    probe = f"Xx {word}. {neighbour}"
+    return len(sentencex.segment(language, probe)) == 1  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]

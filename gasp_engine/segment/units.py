@@ -1,4 +1,4 @@
-"""Text -> units with their forms, and how many of them are settled: blocks and sentences put together."""
+"""Text -> units with their forms, and how many are settled: blocks and sentences put together."""
 
 from __future__ import annotations
 
