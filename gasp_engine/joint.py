@@ -37,7 +37,7 @@ MIN_GAP = 0.1
 """A smaller gap, in nats per token, is not looked into: there is nothing to share out."""
 MIN_GAIN = 0.1
 """A unit belongs to the set when this share of the sentence stays for want of removing it."""
-ADDITIVE = 0.75
+ADDITIVE = 0.9
 """Units of which each takes its own part along, so that the parts make up this much of the whole,
 are joint; where the parts make up less, one stands in for another."""
 CANDIDATES = 4
