@@ -67,7 +67,7 @@ def test_the_sub_question_engine_checks_the_parts_and_the_whole(capsys):
     parts, whole = capsys.readouterr().out.split("The answer, against the sub-answers:")
     assert "velmora-tram/fares" in parts
     assert "[grounded]" in whole
-    assert "source_nodes[0]" in whole
+    assert "source_nodes[1]" in whole
 
 
 def test_the_workflow_writes_an_unsupported_answer_anew_once():

