@@ -4,9 +4,10 @@
     python benchmarks/streaming.py --quick    one answer, one round, within 60 seconds
     python benchmarks/streaming.py --json     the last line is one JSON object
 
-Evidence: neighbouring articles of QAGS (CNN/DM) up to about 1000 tokens, cut into five units; answer:
-their summaries, one after the other. Without that data, the example corpus. The scorer's own tokens
-are fed one by one at a fixed rate, after a pause in which a generator would read its prompt.
+Evidence: neighbouring articles of QAGS (CNN/DM) up to about 1000 tokens, cut into five units;
+answer: their summaries, one after the other. Without that data, the example corpus. The scorer's
+own tokens are fed one by one at a fixed rate, after a pause in which a generator would read its
+prompt.
 
     delay       from the last character of a sentence to its verdict
     writing     how long a sentence takes to be written at that rate
@@ -28,6 +29,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -169,7 +171,7 @@ def replay(
     scorer = checker.scorer
     assert isinstance(scorer, TransformersScorer)
     ends = [end for _, end in scorer.tokenize(answer).offsets]
-    ends = [*(end for end, after in zip(ends, ends[1:], strict=False) if after > end), len(answer)]
+    ends = [*(end for end, after in pairwise(ends) if after > end), len(answer)]
     scorer.clear()
     fed: list[float] = []
     came: dict[int, float] = {}
@@ -287,7 +289,7 @@ def table(result: dict[str, Any]) -> str:
         f"final report the same as check: {result['same']} "
         f"(scores within {result['max_abs_score_diff']:.1e})",
         "",
-        "| tokens/s | delay median | p95 | writing | final | one-shot | times sooner | last | tokens |",
+        "| tokens/s | delay, median | p95 | writing | final | one-shot | sooner | last | tokens |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for rate, row in result["rates"].items():
@@ -295,7 +297,7 @@ def table(result: dict[str, Any]) -> str:
         lines.append(
             f"| {rate} | {delay['median']:.2f} s | {delay['p95']:.2f} s "
             f"| {row['sentence_writing_s']:.2f} s | {row['final_s']:.2f} s "
-            f"| {row['one_shot_s']:.2f} s | {row['final_speedup_vs_oneshot']:.1f} "
+            f"| {row['one_shot_s']:.2f} s | {row['final_speedup_vs_oneshot']:.1f} x "
             f"| {row['last_sentence_s']:.2f} s | {row['token_ratio']:.3f} |"
         )
     return "\n".join(lines)

@@ -23,8 +23,8 @@ from gasp_engine.errors import (
     NumericalError,
     SessionError,
 )
+from gasp_engine.incremental import EAGER, RESTARTS
 from gasp_engine.scorers.table import TableScorer, split_words
-from gasp_engine.session import EAGER, RESTARTS
 from gasp_engine.types import Tokens
 
 DAM = "The dam opened in 1931."
@@ -646,11 +646,15 @@ async def test_async_iteration_gets_every_verdict_in_order():
 @pytest.mark.asyncio
 async def test_async_errors_cancel_and_failures_surface():
     watched = Watched(fail_at=0, error=BackendError("away"))
-    with pytest.raises(BackendError, match="away"):
+
+    async def stream():
         async with GroundingChecker(watched).session("q", [DAM]) as session:
             while not watched.n_opened:
                 await asyncio.sleep(0.002)
             await session.afeed(DAM)
+
+    with pytest.raises(BackendError, match="away"):
+        await stream()
     assert watched.n_open == 0
     check = checker()
     with pytest.raises(KeyError):
