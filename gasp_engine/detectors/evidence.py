@@ -27,7 +27,8 @@ Statistics = Mapping[str, tuple[float, float]]
 """Feature -> mean and standard deviation over the spans of some corpus."""
 
 REFERENCE: Statistics = {
-    "explained": (0.74, 0.18),
+    "explained": (0.70, 0.18),
+    "explained_content": (0.74, 0.18),
     "surprisal_top": (4.0, 2.5),
     "novel_bigrams": (0.13, 0.20),
     "overlap": (0.905, 0.155),
@@ -66,8 +67,8 @@ class EvidenceDetector:
 
     def parts(self, span: SpanFeatures) -> dict[str, float]:
         """The parts that were measured, each in [−2, 2]; higher = less supported."""
-        content = span.explained_content
-        parts = {"explained": -self._z("explained", span.explained if content is None else content)}
+        name = "explained" if span.explained_content is None else "explained_content"
+        parts = {"explained": -self._z(name, getattr(span, name))}
         if span.surprisal_top is not None:
             parts["surprise"] = self._z("surprisal_top", span.surprisal_top)
         elif span.jsd_none is not None:

@@ -40,8 +40,10 @@ class Profile:
         default_factory=dict[str, tuple[float, float]]
     )
     """Per feature, mean and standard deviation over spans."""
-    thresholds: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Other operating points by name, such as `budget_0.10` or `precision_0.50`."""
+    operating_points: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=dict[str, Mapping[str, Any]]
+    )
+    """Thresholds to choose from, by name, and what each does; see `evaluation.operating`."""
     platt: tuple[float, float] | None = None
     """(a, b): probability = 1 / (1 + exp(−(a·score + b))); None: no probabilities."""
     quality: Mapping[str, float] = field(default_factory=dict[str, float])

@@ -1,0 +1,1 @@
+"""Files of examples and of published features."""
