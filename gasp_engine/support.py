@@ -22,7 +22,7 @@ from .ranking import UnitSigns, ranking
 from .report import Citation
 from .types import Passage, PassageSpan, Support
 
-MIN_SHARE = 0.25
+MIN_SHARE = 0.3
 """A unit is cited when its drop is at least this share of the largest one …"""
 MIN_DROP = 0.02
 """… and at least this many nats per token."""

@@ -263,13 +263,18 @@ def _judge_one(
 
 
 def _passages(prepared: Prepared, sentences: Sequence[SentenceReport]) -> tuple[PassageReport, ...]:
-    """Per passage, which sentences cite it and how much of all cited drop is its own."""
+    """Per passage, which sentences cite it and how much of what the sources explain is its own.
+
+    A sentence's gap is divided among its citations by their drops; equally where none has one, as
+    redundant support may have it.
+    """
     drops = np.zeros(len(prepared.passages))
     users: list[list[int]] = [[] for _ in prepared.passages]
     for sentence in sentences:
-        n = sentence.features.get("n_tokens", 0)
-        for citation in sentence.citations:
-            drops[citation.passage_index] += n * max(citation.drop or 0.0, 0.0)
+        mass = sentence.features.get("n_tokens", 0) * max(sentence.features.get("gap", 0.0), 0.0)
+        parts = [max(citation.drop or 0.0, 0.0) + 1e-9 for citation in sentence.citations]
+        for citation, part in zip(sentence.citations, parts, strict=True):
+            drops[citation.passage_index] += mass * part / sum(parts)
             for index in (citation.passage_index, *citation.duplicates):
                 if sentence.index not in users[index]:
                     users[index].append(sentence.index)

@@ -240,3 +240,15 @@ def test_a_marker_to_one_of_two_passages_that_say_the_same_is_right():
     report = checker.check("?", [BOATS, DAM, "Cats purr.", other], "It opened in 1931.[4]")
     assert [m["verdict"] for m in report.sentences[0].extra["markers"]] == ["right"]
     assert report.sentences[0].extra["markers"][0]["share"] == pytest.approx(1.0)
+
+
+def test_the_answer_s_support_is_shared_out_among_passages_by_what_they_explain():
+    def log_prob(question, context, index, tokens):
+        needed = BOATS if tokens.offsets[index][0] < 14 else DAM
+        return -0.01 if needed in context else -5.0
+
+    checker = GroundingChecker(TableScorer.from_log_prob(log_prob))
+    report = checker.check("?", [DAM, BOATS, "Cats purr."], "Boats are red. It opened in 1931.")
+    shares = [p.share for p in report.passages]
+    assert shares == pytest.approx([5 / 9, 4 / 9, 0.0])
+    assert sum(shares) == pytest.approx(1.0)
