@@ -16,10 +16,11 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from langchain.agents import create_agent
+from langchain_core.documents import Document
 from langchain_core.language_models import BaseChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.tools import create_retriever_tool
+from langchain_core.tools import tool
 
 from examples.documents import KeywordSearch, load_corpus, prepared_answers
 from examples.langchain_rag import KeywordRetriever
@@ -42,9 +43,13 @@ def build(
     on_flagged: Literal["annotate", "retry", "block"] = "annotate",
 ) -> Any:
     """An agent whose answers are checked against what its tool found."""
-    search = create_retriever_tool(
-        retriever, "search", "Finds passages.", response_format="content_and_artifact"
-    )
+
+    @tool(response_format="content_and_artifact")
+    def search(query: str) -> tuple[str, list[Document]]:
+        """Finds passages."""
+        documents = retriever.invoke(query)
+        return "\n\n".join(document.page_content for document in documents), documents
+
     middleware = GroundingMiddleware(checker, on_flagged=on_flagged)
     return create_agent(model, [search], middleware=[middleware])
 

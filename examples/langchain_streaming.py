@@ -44,7 +44,7 @@ def stream(chain: Runnable, question: str, show: Callable[[str], None]) -> dict[
     return report
 
 
-def streaming_llm() -> Runnable:
+def streaming_llm() -> Any:
     """The local model as a completion model: LangChain streams its tokens, the chat form not."""
     from examples.local_llm import langchain_llm, model_and_tokenizer
 

@@ -27,7 +27,7 @@ from gasp_engine import GroundingChecker
 from gasp_integrations.langchain import GroundingRunnable
 
 
-class State(TypedDict, total=False):
+class State(TypedDict):
     """What the graph knows; the report is plain JSON, which every checkpointer can hold."""
 
     question: str
@@ -51,13 +51,13 @@ def build(
     """A graph that answers, checks, and answers once more when something was flagged."""
     runnable = GroundingRunnable(checker=checker)
 
-    def retrieve(state: State) -> State:
+    def retrieve(state: State) -> dict[str, Any]:
         return {"context": retriever.invoke(state["question"]), "attempts": 0}
 
-    def answer(state: State) -> State:
+    def answer(state: State) -> dict[str, Any]:
         return {"answer": generate(state), "attempts": state["attempts"] + 1}
 
-    def check(state: State) -> State:
+    def check(state: State) -> dict[str, Any]:
         # the report alone: a node that handed back the whole state would write every key again
         return {"grounding": runnable.invoke(dict(state))["grounding"]}
 
@@ -84,8 +84,8 @@ def main() -> None:
     llm = langchain_llm()
 
     def generate(state: State) -> str:
-        context = "\n\n".join(document.page_content for document in state.get("context", []))
-        prompt = PROMPT.invoke({"context": context, "input": state.get("question", "")})
+        context = "\n\n".join(document.page_content for document in state["context"])
+        prompt = PROMPT.invoke({"context": context, "input": state["question"]})
         return llm.invoke(prompt).text
 
     retriever = KeywordRetriever(index=KeywordSearch(load_corpus()), k=3)

@@ -162,7 +162,7 @@ def test_every_citation_has_a_title_and_only_links_have_a_url(checker: Grounding
 
 def test_no_source_is_invented(checker: GroundingChecker) -> None:
     """langchain #5642, #11653: sources come from measurement, never from what the answer says."""
-    answer = "The dam opened in 1931 [7]. Source: https://made-up.example/x."
+    answer = "The dam opened in 1931. See also [7]. Source: https://made-up.example/x."
     (marks,) = annotations(annotate_message(AIMessage(answer), check(checker, answer), DOCUMENTS))
     cited = [a for a in marks if a["type"] == "citation"]
     assert {a["extras"]["document_index"] for a in cited} == {0}

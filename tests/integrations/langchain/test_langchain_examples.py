@@ -125,7 +125,7 @@ def test_the_graph_example_keeps_its_report_in_the_checkpointer(
 
     answers = [PREPARED.text, " ".join(TRUE)]
     graph = langgraph_node.build(
-        lambda state: answers[state.get("attempts", 0)], retriever, checker, InMemorySaver()
+        lambda state: answers[state["attempts"]], retriever, checker, InMemorySaver()
     )
     config: Any = {"configurable": {"thread_id": "1"}}
     with warnings.catch_warnings(record=True) as caught:
