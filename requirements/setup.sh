@@ -44,8 +44,9 @@ same() {
     [ -f "$1" ] && [ "$(cat "$1")" = "$2" ]
 }
 
+# Python compiles what is imported when it is imported; compiling everything takes longer.
 pip_install() {
-    "$venv/bin/python" -m pip install --quiet --no-input --disable-pip-version-check "$@"
+    "$venv/bin/python" -m pip install -qq --no-compile --no-input --disable-pip-version-check "$@"
 }
 
 if ! same "$venv/.stamp-pins" "$want_pins" || ! is_recent "$venv/bin/python"; then
