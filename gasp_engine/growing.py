@@ -35,6 +35,7 @@ REACH = 6
 """Characters at the end of a run in a script without spaces that may still change."""
 
 _BRACKETS = "[【"
+_BLANKS = " \t\u00a0\u202f"
 
 _UNSPACED = (
     ("\u0e00", "\u0eff"),
@@ -73,7 +74,7 @@ class GrowingWording:
         """Take in a longer answer.
 
         Whether brackets are a marker is known once their sentence is settled; until then they and
-        all that follows them are held back.
+        all that follows them are held back, as are blanks at the end.
 
         Args:
             text: the answer so far; begins with the text of the last call.
@@ -91,7 +92,7 @@ class GrowingWording:
             self._settled = settled
         found = [at for b in _BRACKETS if (at := text.find(b, self._taken)) >= 0]
         end = min(found, default=len(text))
-        while found and end > self._taken and text[end - 1].isspace():
+        while end > self._taken and text[end - 1] in _BLANKS:  # a marker would take them along
             end -= 1
         self._take(text, end)
 

@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-from gasp_engine.growing import OVERLAP, GrowingTokens, settled_end
+from gasp_engine.growing import OVERLAP, GrowingTokens, GrowingWording, settled_end
+from gasp_engine.markers import marked_ranges, without_ranges
 from gasp_engine.scorers.table import split_words
-from gasp_engine.types import Tokens
+from gasp_engine.segment import segment, settled
+from gasp_engine.types import Passage, Tokens
 
 CORPUS = [
     "The dam opened in 1931. It holds 4 km³ of water, and it's open to the public (mostly).",
@@ -145,8 +147,8 @@ def assert_prefix(part, whole):
 def test_settled_tokens_are_those_of_the_finished_text_after_every_character(name, text):
     tokenize = TOKENIZERS[name]
     whole = tokenize(text)
-    for settled, _ in grow(tokenize, text, range(1, len(text))):
-        assert_prefix(settled, whole)
+    for known, _ in grow(tokenize, text, range(1, len(text))):
+        assert_prefix(known, whole)
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
@@ -158,8 +160,8 @@ def test_settled_tokens_are_those_of_the_finished_text_for_any_text_and_cuts(nam
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=12)))
     tokenize = TOKENIZERS[name]
     whole = tokenize(text)
-    for settled, _ in grow(tokenize, text, cuts):
-        assert_prefix(settled, whole)
+    for known, _ in grow(tokenize, text, cuts):
+        assert_prefix(known, whole)
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
@@ -252,8 +254,43 @@ def test_many_random_cuts_of_a_long_text():
         for _ in range(10):
             cuts = sorted(rng.sample(range(1, len(text)), 40))
             count = 0
-            for settled, _ in grow(TOKENIZERS[name], text, cuts):
-                assert_prefix(settled, whole)
-                assert len(settled) >= count
-                count = len(settled)
+            for known, _ in grow(TOKENIZERS[name], text, cuts):
+                assert_prefix(known, whole)
+                assert len(known) >= count
+                count = len(known)
             assert count >= len(whole) - 8 - OVERLAP
+
+
+MARKED = [
+    "The dam opened in 1931.[2] It holds 4 km³ of water. [1][3] Ito et al. [2004] measured silt.",
+    "[1] It opened.\r\n\r\n[2]  It holds water [doc-2], or x[1] of the range [3, 5]. See [a](b).",
+    "```py\nx = y[1]\n```\nDone [1].\n\n- One [1]\n- Two 【2†source】\n\nEnd [2",
+    '{"years": [1, 2], "note": "Opened. [1] See p. 4."} [1]',
+]
+PASSAGES = [Passage("a"), Passage("b"), Passage("c", id="doc-2")]
+
+
+@pytest.mark.parametrize("text", [*MARKED, *HARD])
+@pytest.mark.parametrize("step", [1, 2, 3, 7, 1000])
+def test_the_wording_grows_into_that_of_the_finished_answer(text, step):
+    marked = marked_ranges(text, segment(text), PASSAGES)
+    expected, positions = without_ranges(text, marked)
+    growing = GrowingWording(PASSAGES)
+    for end in [*range(1, len(text), step), len(text)]:
+        growing.extend(text[:end], segment(text[:end])[: settled(text[:end])])
+        assert expected.startswith(growing.text)
+        assert growing.at(end) == sum(p < end for p in positions[: len(growing.text)])
+    growing.extend(text + "\n\nMore", segment(text))
+    assert growing.text.startswith(expected.rstrip("[2").rstrip())
+    assert set(growing.marked) <= set(marked)
+
+
+def test_tokens_of_the_wording_are_placed_in_the_answer():
+    text = MARKED[0]
+    growing = GrowingWording(PASSAGES)
+    growing.extend(text, segment(text))
+    placed = growing.place(split_words(growing.text))
+    words = [text[a:b].strip() for a, b in placed.offsets]
+    assert "[2]" not in "".join(words)
+    assert words[:6] == ["The", "dam", "opened", "in", "1931", "."]
+    assert words[-1] == "."
