@@ -13,13 +13,13 @@ continuation can change it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from ..errors import InputError
-from ..types import Sentence, SentenceKind, as_text
+from ..types import Sentence, as_text
 from .finer import clauses, words
 from .kinds import classify
-from .paper import paper_spans
+from .paper import paper_units
 from .units import Unit, find
 
 __all__ = [
@@ -34,12 +34,6 @@ __all__ = [
 Splitter = Literal["default", "paper"]
 Granularity = Literal["sentence", "clause", "token"]
 AbstentionTest = Callable[[str], bool]
-
-
-class _Span(NamedTuple):
-    start: int
-    end: int
-    kind: SentenceKind
 
 
 def segment(
@@ -77,20 +71,18 @@ def segment(
     text = as_text(text, "answer")
     _require(splitter, "splitter", ("default", "paper"))
     _require(granularity, "granularity", ("sentence", "clause", "token"))
-    found: list[_Span]
-    if splitter == "paper":
-        found = [_Span(start, end, "claim") for start, end in paper_spans(text)]
-    else:
-        found = [
-            _Span(start, end, classify(text[start:end], form, is_abstention))
-            for start, end, form in find(text, language).units
-        ]
-    if granularity != "sentence":
-        found = _finer(text, found, clauses if granularity == "clause" else words)
-    return [
-        Sentence(index, start, end, text[start:end], kind)
-        for index, (start, end, kind) in enumerate(found)
-    ]
+    units = paper_units(text) if splitter == "paper" else find(text, language).units
+    sentences: list[Sentence] = []
+    for start, end, form in units:
+        piece = text[start:end]
+        kind = classify(piece, form, is_abstention)
+        if granularity == "sentence" or kind in ("code", "heading"):
+            sentences.append(Sentence(len(sentences), start, end, piece, kind))
+        else:
+            cut = clauses if granularity == "clause" else words
+            for low, high in cut(text, start, end):
+                sentences.append(Sentence(len(sentences), low, high, text[low:high], kind))
+    return sentences
 
 
 def sentence_spans(text: str, language: str | None = None) -> list[tuple[int, int]]:
@@ -99,7 +91,7 @@ def sentence_spans(text: str, language: str | None = None) -> list[tuple[int, in
     >>> sentence_spans("See Fig. 2. It shows the dam.")
     [(0, 11), (12, 29)]
     """
-    return [(unit.start, unit.end) for unit in find(text, language).units]
+    return [(start, end) for start, end, _ in find(text, language).units]
 
 
 def settled(text: str, *, closed: bool = False, language: str | None = None) -> int:
@@ -175,10 +167,10 @@ class SentenceStream:
     def _give(self, units: list[Unit], n_known: int) -> list[Sentence]:
         text = self.text
         sentences: list[Sentence] = []
-        for unit in units[self._n_given - self._n_before : n_known]:
-            piece = text[unit.start : unit.end]
-            kind = classify(piece, unit.form, self._is_abstention)
-            sentences.append(Sentence(self._n_given, unit.start, unit.end, piece, kind))
+        for start, end, form in units[self._n_given - self._n_before : n_known]:
+            piece = text[start:end]
+            kind = classify(piece, form, self._is_abstention)
+            sentences.append(Sentence(self._n_given, start, end, piece, kind))
             self._n_given += 1
         return sentences
 
@@ -190,15 +182,3 @@ _PART = 256
 def _require(value: str, name: str, known: tuple[str, ...]) -> None:
     if value not in known:
         raise InputError(f"{name} must be one of {', '.join(known)}, got {value!r}")
-
-
-def _finer(
-    text: str, found: list[_Span], cut: Callable[[str, int, int], list[tuple[int, int]]]
-) -> list[_Span]:
-    parts: list[_Span] = []
-    for span in found:
-        if span.kind in ("code", "heading"):
-            parts.append(span)
-        else:
-            parts += [_Span(low, high, span.kind) for low, high in cut(text, span.start, span.end)]
-    return parts

@@ -140,13 +140,33 @@ class _Scanner:
             raw_end = None if closed or end < size else end
             while text[end - 1].isspace():
                 end -= 1
-            if not self._line(begin, end, raw_end, fresh):
+            if raw_end is None and self._is_plain_line(begin):
+                self._plain_line(begin, end, fresh)
+            elif not self._line(begin, end, raw_end, fresh):
                 certain = False
                 break
             fresh = False
         # A line of uncertain form below a blank one leaves what stands above as it is.
         blank_after = _breaks(text[previous:size]) > 1 if certain else fresh
         return self._finish(blank_after)
+
+    def _is_plain_line(self, begin: int) -> bool:
+        """Whether a line is prose at first sight: most lines are, and the rest costs more."""
+        if self.fence is not None or self.bare >= 0 or self.in_table or self.first_row:
+            return False
+        head = self.text[begin : begin + 6]
+        return head[0].isalpha() and head.isascii() and "." not in head and ")" not in head
+
+    def _plain_line(self, begin: int, end: int, fresh: bool) -> None:
+        prose = self.prose
+        if prose is None or fresh or self.depth or self._breaks_before(begin, end):
+            self._flush()
+            self.depth = 0
+            self.prose = Block(begin, begin, end, "prose", fresh)
+            self.n_lines, self.is_item = 1, False
+        else:
+            prose.end = end
+            self.n_lines += 1
 
     def _line(self, begin: int, end: int, raw_end: int | None, fresh: bool) -> bool:
         """Take in one line; False when its form is not certain yet.
@@ -258,7 +278,8 @@ class _Scanner:
         """Whether an ordered marker opens an item directly below a line of prose."""
         assert match is not None
         assert self.prose is not None
-        first = match.group().strip("(*[)]. ") in ("1", "a", "A", "i", "①", "一")
+        # `1.` and `a)` begin a list; `A.` may be an initial.
+        first = re.fullmatch(r"\W*(?:1\W|[aAi①一][^.\w])\W*", match.group()) is not None
         return first or self.is_item or self.text[self.prose.end - 1] in _TERMINAL
 
     def _breaks_before(self, body: int, end: int) -> bool:

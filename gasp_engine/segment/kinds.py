@@ -17,6 +17,7 @@ from .blocks import Form
 _LONGEST = 400
 """Code points of the longest sentence that can be an abstention or boilerplate."""
 _LABEL_WORDS = 3
+_ABSTENTION_LEAST = 3
 _CLAIM_LEAST = 4
 """Code points of the shortest claim after a refusal."""
 
@@ -112,12 +113,15 @@ def classify(text: str, form: Form, is_abstention: Callable[[str], bool] | None)
         return "question"
     if form != "prose" or len(text) > _LONGEST:
         return "claim"
-    bare = _bare(text)
-    if is_abstention is None and _abstains(bare):
+    if is_abstention is None and len(text) >= _ABSTENTION_LEAST and _abstains(text):
         return "abstention"
-    if last in ":：" and len(bare.split()) <= _LABEL_WORDS and not any(map(str.isdigit, bare)):
-        return "boilerplate" if _boilerplate().match(bare) else "heading"
-    return "boilerplate" if _boilerplate().match(bare) else "claim"
+    if last.isalnum():
+        return "claim"  # boilerplate ends with a mark
+    bare = _bare(text)
+    if _boilerplate().match(bare):
+        return "boilerplate"
+    is_label = last in ":：" and len(bare.split()) <= _LABEL_WORDS
+    return "heading" if is_label and not any(map(str.isdigit, bare)) else "claim"
 
 
 def _has_content(text: str) -> bool:
@@ -133,7 +137,7 @@ def _abstains(text: str) -> bool:
     known = _abstention()
     if known.hint.search(text.lower()) is None:
         return False
-    text = " ".join(text.replace("*", "").split())
+    text = " ".join(_bare(text).replace("*", "").split())
     found = known.pattern.search(text)
     if not found or known.concedes.match(text):
         return False

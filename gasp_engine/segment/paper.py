@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import re
 
+from .blocks import Form
+
 _BREAK = re.compile(r"(?<=[.!?])\s+")
 
 
-def paper_spans(text: str) -> list[tuple[int, int]]:
+def paper_units(text: str) -> list[tuple[int, int, Form]]:
     """Trimmed spans between the breaks; those of nothing but white space are left out.
 
-    >>> paper_spans("Dr. Osei left. It is 3.5 km")
+    >>> [unit[:2] for unit in paper_units("Dr. Osei left. It is 3.5 km")]
     [(0, 3), (4, 14), (15, 27)]
     """
-    spans: list[tuple[int, int]] = []
+    units: list[tuple[int, int, Form]] = []
     start = len(text) - len(text.lstrip())
     size = len(text.rstrip())
     for match in _BREAK.finditer(text, start, size):
-        spans.append((start, match.start()))
+        units.append((start, match.start(), "member"))
         start = match.end()
     if start < size:
-        spans.append((start, size))
-    return spans
+        units.append((start, size, "member"))
+    return units

@@ -42,7 +42,7 @@ _GAP = re.compile(
 _STOP_RUN = rf"[{_STOPS};]+[{_STOPS}{_MARKS}{_CLOSERS}]*+"
 _HEAD = re.compile(
     rf"{_STOP_RUN}(?:[ \t\u00a0]*+{_STOP_RUN})*+"
-    rf"(?:[ \t\u00a0\u202f]++[»›”)\]」』）】》](?=[\W_]|\Z)[{_MARKS}{_CLOSERS}]*+)*+"
+    rf"(?:[ \t\u00a0\u202f]++[»›”)\]」』）】》](?=[\W_])[{_MARKS}{_CLOSERS}]*+)*+"
 )
 _LAST_STOP = re.compile(rf"[{_STOPS};](?=[^{_STOPS};]*\Z)")
 _CITATIONS = re.compile(
@@ -57,6 +57,7 @@ _MAYBE_CITATION = re.compile(
 _NON_WORDS = re.compile(r"[\W_]*+")
 _WORD = re.compile(r"\w[\w\u0300-\u036f'’]{0,39}")
 _TOKEN = re.compile(r"\S{1,60}")
+_IDENTIFIER = re.compile(r".\d|://|\Awww\.|\w_\w|\w\.\w\w")
 _BEFORE = re.compile(r"[^\s(\[{<\"“”„«»‹›'’*_`~|/—–,;:!?…=+-]*")
 _PAIRED = re.compile(r"[()\[\]{}（）［］「」『』【】《》“”„‟\"«»]|`+")
 _OPENERS = {"(": ")", "[": "]", "{": "}", "（": "）", "［": "］", "【": "】", "《": "》"}
@@ -195,7 +196,7 @@ class _Cutter:
             return -1, -1
         verdict = self._ends(low, stop, following, mark, stops)
         if verdict:
-            inside = self._is_inside(low, stop, following)
+            inside = self._is_inside(low + len(stops) - 1, stop, following)
             verdict = None if inside is None else not inside
         if verdict is None:
             return None
@@ -270,9 +271,8 @@ class _Cutter:
         if self.open_end and token and token.end() == self.end:
             return None
         name = token.group().rstrip(".,;:!?)\"'”’") if token else ""
-        if any(char.isupper() or char.isdigit() for char in name[1:]) or re.search(
-            r"://|^www\.|\w_\w|\w\.\w\w", name
-        ):
+        rest = name[1:]
+        if rest != rest.lower() or _IDENTIFIER.search(name):
             return True
         if mark != ".":
             return False
@@ -302,7 +302,7 @@ class _Cutter:
         """Whether the next characters cannot change any more."""
         return not self.open_end or position + length <= self.end
 
-    def _is_inside(self, low: int, stop: int, following: int) -> bool | None:
+    def _is_inside(self, mark_at: int, stop: int, following: int) -> bool | None:
         """Whether `stop` lies inside a bracket, quotation or code span of the current sentence."""
         if self.pairs is None:
             self.pairs = _Pairs(self.text, self.body, self.end, self.open_end)
@@ -312,7 +312,7 @@ class _Cutter:
             return False
         text = self.text
         caseless = not (text[following].isupper() or text[following].islower())
-        for opened, closed, kind in self.pairs.around(low, stop):
+        for opened, closed, kind in self.pairs.around(mark_at, stop):
             if closed < stop:
                 # The bracket closes with this terminator: （…。） inside a sentence goes on.
                 digit = text[following].isdigit()

@@ -81,6 +81,7 @@ def ends_sentence(word: str, following: str, language: str) -> bool:
     return True
 
 
+@lru_cache(maxsize=65536)
 def is_abbreviation(word: str, language: str) -> bool:
     """Whether `word` + `.` is an abbreviation of any class."""
     folded = word.lower()

@@ -9,13 +9,8 @@ from .json_answer import member_spans
 from .language import LanguageGuess
 from .sentences import cut
 
-
-class Unit(NamedTuple):
-    """One span, before it has a kind."""
-
-    start: int
-    end: int
-    form: Form
+Unit = tuple[int, int, Form]
+"""Start, end and form of one span, before it has a kind."""
 
 
 class Found(NamedTuple):
@@ -43,7 +38,7 @@ def find(text: str, language: str | None, *, closed: bool = True, resume: int = 
         members = member_spans(text)
         if members is not None:
             # While it is open, one more character can make it prose that begins with a bracket.
-            units = [Unit(start, end, "member") for start, end in members]
+            units: list[Unit] = [(start, end, "member") for start, end in members]
             return Found(units, len(units) if closed else 0, 0, 0)
     ahead, guess = LanguageGuess(language), LanguageGuess(language)
 
@@ -67,8 +62,8 @@ def find(text: str, language: str | None, *, closed: bool = True, resume: int = 
 def _add(units: list[Unit], text: str, block: Block, guess: LanguageGuess) -> int:
     """Add the units of a block; returns how many of them are settled."""
     if block.form != "prose":
-        units.append(Unit(block.start, block.end, block.form))
+        units.append((block.start, block.end, block.form))
         return 0 if block.open else 1
     spans, n_settled = cut(text, block.start, block.body, block.end, guess, open_end=block.open)
-    units.extend([Unit(start, end, "prose") for start, end in spans])
+    units.extend([(start, end, "prose") for start, end in spans])
     return n_settled
