@@ -1,7 +1,8 @@
 """How good are the citations? Order on WiCE, kinds of support on a planted set, hints, costs.
 
     python benchmarks/citations.py            the half of WiCE that the rule was not chosen on
-    python benchmarks/citations.py --quick    as many claims as fit in 40 seconds, smallest first
+    python benchmarks/citations.py --quick    as many claims as fit in 24 seconds, smallest first,
+                                              and of those as many as fit for the slower parts
     python benchmarks/citations.py --json     the last line is one JSON object
 
 WiCE: every evidence sentence of a supported claim is a passage; a ranking of them is judged by
@@ -11,7 +12,7 @@ odd ones (`--half` says which). Intervals: 1000 bootstrap resamples by claim, 95
 
     cited     the order of the product (`SentenceSupport.ranking`)
     drop jsd  the paper's Eq. 10 and 11, unit by unit
-    content   the drop over tokens of content words
+    gain      the positive part of the drop over tokens of content words
     refined   sentences in passages of four: the units in the product's order, and inside the
               cited ones the order that refinement gives; the others in reading order
     joint     after the search for joint and redundant support: its set first, then `cited`
@@ -29,8 +30,8 @@ import os
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +42,12 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # waiting threads sleep on 
 
 from benchmarks.planted import examples
 from gasp_engine import CheckOptions, Example
-from gasp_engine.closer import look_closer
+from gasp_engine.closer import Findings, look_closer
 from gasp_engine.lexical import overlap
 from gasp_engine.prepare import Prepared, prepare
 from gasp_engine.scorers.base import Scorer
 from gasp_engine.support import SentenceSupport, support_of
-from gasp_engine.types import Sentence
+from gasp_engine.types import Sentence, TokenScores
 from gasp_engine.verdict import Evidence, measure
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -55,7 +56,7 @@ RUN = 4
 """Evidence sentences a passage, for `refined`."""
 METHODS = (
     *("cited", "refined", "joint", "drop", "jsd"),
-    *("content", "lexical", "weighted", "first", "random"),
+    *("gain", "lexical", "weighted", "first", "random"),
 )
 
 
@@ -87,87 +88,95 @@ def scored(
 
 
 class Costs:
-    """Passes and seconds spent, by what they were spent on."""
+    """Passes, token positions and seconds spent, by what they were spent on."""
 
     def __init__(self) -> None:
-        self.passes: Counter[str] = Counter()
-        self.tokens: Counter[str] = Counter()
-        self.seconds: dict[str, float] = defaultdict(float)
+        self._spent: dict[str, list[tuple[int, int, float]]] = defaultdict(list)
 
-    def add(self, name: str, passes: int, tokens: int, seconds: float) -> None:
-        """Add one answer's."""
-        self.passes[name] += passes
-        self.tokens[name] += tokens
-        self.seconds[name] += seconds
+    def add(self, name: str, work: TokenScores | Findings, seconds: float) -> None:
+        """Add what one answer took."""
+        passes = work.passes if isinstance(work, Findings) else len(work.conditions)
+        self._spent[name].append((passes, work.tokens_computed, seconds))
 
-    def table(self, n: int) -> dict[str, dict[str, float]]:
-        """Means over n answers."""
+    def table(self) -> dict[str, dict[str, float]]:
+        """Means over answers."""
         return {
-            name: {
-                "passes": self.passes[name] / n,
-                "tokens": self.tokens[name] / n,
-                "seconds": self.seconds[name] / n,
-            }
-            for name in self.passes
+            name: dict(zip(("passes", "tokens", "seconds"), np.mean(rows, axis=0), strict=True))
+            for name, rows in self._spent.items()
         }
+
+
+@dataclass
+class Ranked:
+    """One claim, measured, and how its rankings fare: method -> (hit@1, average precision)."""
+
+    row: dict[str, Any]
+    prepared: Prepared
+    measured: Evidence
+    gold: np.ndarray
+    scores: dict[str, tuple[float, float]]
+
+    @property
+    def plain(self) -> SentenceSupport:
+        """What the product says without further passes."""
+        features = self.measured.features[0]
+        assert features is not None
+        return support_of(features, self.prepared.context, self.measured.signs[0])
+
+
+def question_of(row: dict[str, Any]) -> str:
+    """WiCE has no questions."""
+    return f"What is known about {row['meta']['claim_title']}?"
+
+
+def marked_in(row: dict[str, Any]) -> set[int]:
+    """Indices of the evidence sentences that annotators marked."""
+    return {row["meta"]["chunk_idx"].index(i) for i in row["meta"]["oracle_idx"]}
 
 
 def rank_claim(
     scorer: Scorer, row: dict[str, Any], costs: Costs, rng: np.random.Generator
-) -> dict[str, tuple[float, float]] | None:
-    """hit@1 and average precision of every method on a claim; None when all or no unit is gold."""
-    question = f"What is known about {row['meta']['claim_title']}?"
-    evidence, claim = row["evidence"], row["claim"]
-    marked = {row["meta"]["chunk_idx"].index(i) for i in row["meta"]["oracle_idx"]}
+) -> Ranked | None:
+    """The rankings that leave-one-out passes give; None when all or no unit is gold."""
     start = time.perf_counter()
-    prepared, measured = scored(scorer, question, evidence, claim, WHOLE)
-    features = measured.features[0]
-    assert features is not None
-    units = prepared.context.units
+    claim = row["claim"]
+    prepared, measured = scored(scorer, question_of(row), row["evidence"], claim, WHOLE)
+    units, marked = prepared.context.units, marked_in(row)
     gold = np.array([any(s.passage in marked for s in (*u.spans, *u.copies)) for u in units])
     if gold.all() or not gold.any():
         return None
-    group = measured.groups[0].scores
-    spent = time.perf_counter() - start
-    costs.add("leave one out", len(group.conditions), group.tokens_computed, spent)
-    plain = support_of(features, prepared.context, measured.signs[0])
-
-    start = time.perf_counter()
-    options = CheckOptions(max_unit_tokens=None, max_units=None, max_extra_passes=12)
-    (found,) = look_closer([prepared], [measured], [[0]], scorer, options)
-    costs.add("joint", found.passes, found.tokens_computed, time.perf_counter() - start)
-    joint = found.supports.get(0, plain)
-
-    signs = measured.signs[0]
-    n = len(units)
-    scores = {
+    costs.add("leave one out", measured.groups[0].scores, time.perf_counter() - start)
+    signs, n = measured.signs[0], len(units)
+    values = {
         "drop": np.array([s.drop or 0.0 for s in signs]),
         "jsd": np.array([s.divergence or 0.0 for s in signs]),
-        "content": np.array([s.content or 0.0 for s in signs]),
+        "gain": np.array([s.gain or 0.0 for s in signs]),
         "lexical": np.array([overlap(claim, unit.text) for unit in units]),
         "weighted": np.array([s.overlap for s in signs]),
         "first": -np.arange(n, dtype=float),
     }
-    orders = {name: np.argsort(-values, kind="stable") for name, values in scores.items()}
-    orders["cited"] = np.array(plain.ranking)
-    ahead = [u.unit for u in joint.units] if joint.kind in ("joint", "redundant") else []
-    orders["joint"] = np.array([*ahead, *(k for k in plain.ranking if k not in ahead)])
-    result = {name: judge(gold[order]) for name, order in orders.items()}
-    shuffles = [judge(gold[rng.permutation(n)]) for _ in range(50)]
-    result["random"] = tuple(np.mean(shuffles, axis=0))
-    result["refined"] = rank_refined(scorer, question, evidence, claim, marked, costs)
-    return result
+    scores = {m: judge(gold[np.argsort(-v, kind="stable")]) for m, v in values.items()}
+    scores["random"] = tuple(np.mean([judge(gold[rng.permutation(n)]) for _ in range(50)], axis=0))
+    ranked = Ranked(row, prepared, measured, gold, scores)
+    scores["cited"] = judge(gold[list(ranked.plain.ranking)])
+    return ranked
 
 
-def rank_refined(
-    scorer: Scorer,
-    question: str,
-    evidence: Sequence[str],
-    claim: str,
-    marked: set[int],
-    costs: Costs,
-) -> tuple[float, float]:
+def rank_joint(scorer: Scorer, ranked: Ranked, costs: Costs) -> tuple[float, float]:
+    """The ranking after the search for joint and redundant support."""
+    start = time.perf_counter()
+    options = replace(WHOLE, max_extra_passes=12)
+    (found,) = look_closer([ranked.prepared], [ranked.measured], [[0]], scorer, options)
+    costs.add("joint", found, time.perf_counter() - start)
+    support = found.supports.get(0, ranked.plain)
+    ahead = [u.unit for u in support.units] if support.kind in ("joint", "redundant") else []
+    order = [*ahead, *(k for k in support.ranking if k not in ahead)]
+    return judge(ranked.gold[order])
+
+
+def rank_refined(scorer: Scorer, row: dict[str, Any], costs: Costs) -> tuple[float, float]:
     """The same claim on passages of several sentences, refined."""
+    evidence, marked = row["evidence"], marked_in(row)
     texts: list[str] = []
     where: list[tuple[int, int, int]] = []
     for i, sentence in enumerate(evidence):
@@ -178,19 +187,14 @@ def rank_refined(
         where.append((len(texts) - 1, len(texts[-1]), len(texts[-1]) + len(sentence)))
         texts[-1] += sentence
     start = time.perf_counter()
-    prepared, measured = scored(scorer, question, texts, claim, WHOLE)
-    costs.add(
-        "passages of four",
-        len(measured.groups[0].scores.conditions),
-        measured.groups[0].scores.tokens_computed,
-        time.perf_counter() - start,
-    )
+    prepared, measured = scored(scorer, question_of(row), texts, row["claim"], WHOLE)
+    costs.add("passages of four", measured.groups[0].scores, time.perf_counter() - start)
     features = measured.features[0]
     assert features is not None
     start = time.perf_counter()
-    options = CheckOptions(max_unit_tokens=None, max_units=None, refine=True)
+    options = replace(WHOLE, refine=True)
     (found,) = look_closer([prepared], [measured], [[0]], scorer, options)
-    costs.add("refine", found.passes, found.tokens_computed, time.perf_counter() - start)
+    costs.add("refine", found, time.perf_counter() - start)
     support = found.supports.get(0) or support_of(features, prepared.context, measured.signs[0])
     return judge(np.array([i in marked for i in order_of_sentences(prepared, support, where)]))
 
@@ -234,13 +238,22 @@ def interval(values: np.ndarray, seed: int = 0) -> tuple[float, float]:
     return float(np.quantile(means, 0.025)), float(np.quantile(means, 0.975))
 
 
+def until(deadline: float, items: Iterable[Any]) -> Iterator[Any]:
+    """Items, as long as the slowest one so far would be done in time; the first in any case."""
+    slowest, last = 0.0, time.perf_counter()
+    for item in items:
+        yield item
+        now = time.perf_counter()
+        slowest, last = max(slowest, now - last), now
+        if now + slowest > deadline:
+            return
+
+
 def run_planted(scorer: Scorer, passes: int, deadline: float) -> dict[str, Any]:
     """How often the kind and the passages of planted support are found, with and without passes."""
     outcome: dict[str, Counter[str]] = defaultdict(Counter)
     spent: list[int] = []
-    for example in examples():
-        if time.perf_counter() > deadline:
-            break
+    for example in until(deadline, examples()):
         prepared, measured = scored(
             scorer, example.question, example.passages, example.answer, WHOLE
         )
@@ -304,29 +317,38 @@ def auroc(positive: np.ndarray, negative: np.ndarray) -> dict[str, Any]:
     return {"auroc": area(positive, negative), "low": float(low), "high": float(high)}
 
 
-def report(results: list[dict[str, tuple[float, float]]], say: Callable[[str], None]) -> dict:
+def report(
+    results: Sequence[dict[str, tuple[float, float]]], say: Callable[[str], None]
+) -> dict[str, Any]:
     """Tables of hit@1 and MAP, with paired differences from what is cited."""
-    values = {m: np.array([r[m] for r in results]) for m in METHODS}
-    say(f"\n{'':10s}  hit@1                  MAP                    MAP, cited minus it")
+    out: dict[str, Any] = {"n": {m: sum(m in r for r in results) for m in METHODS}}
+    for key in ("hit_rate", "map"):
+        out |= {key: {}, f"{key}_interval": {}, f"cited_minus_{key}": {}}
+    say(
+        f"\n{'':10s}   n  hit@1                 MAP                   cited minus it, hit@1 and MAP"
+    )
     for name in METHODS:
+        rows = [r for r in results if name in r]
+        if not rows:
+            continue
         cells: list[str] = []
-        for column in (values[name][:, 0], values[name][:, 1]):
-            low, high = interval(column)
-            cells.append(f"{column.mean():.3f} [{low:.3f}, {high:.3f}]")
-        difference = values["cited"][:, 1] - values[name][:, 1]
-        low, high = interval(difference)
-        cells.append(f"{difference.mean():+.3f} [{low:+.3f}, {high:+.3f}]")
-        say(f"{name:10s}  " + "  ".join(cells))
-    out: dict[str, Any] = {"n": len(results)}
-    for key, column in (("hit_rate", 0), ("map", 1)):
-        out[key] = {m: float(values[m][:, column].mean()) for m in METHODS}
-        out[f"{key}_interval"] = {m: interval(values[m][:, column]) for m in METHODS}
+        for column, key in enumerate(("hit_rate", "map")):
+            values = np.array([r[name][column] for r in rows])
+            low, high = interval(values)
+            out[key][name], out[f"{key}_interval"][name] = float(values.mean()), (low, high)
+            cells.append(f"{values.mean():.3f} [{low:.3f}, {high:.3f}]")
+        for column, key in enumerate(("hit_rate", "map")):
+            difference = np.array([r["cited"][column] - r[name][column] for r in rows])
+            low, high = interval(difference)
+            out[f"cited_minus_{key}"][name] = (float(difference.mean()), low, high)
+            cells.append(f"{difference.mean():+.3f} [{low:+.3f}, {high:+.3f}]")
+        say(f"{name:10s} {len(rows):3d}  " + "  ".join(cells))
     return out
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what the arguments ask for."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="within 60 seconds")
     parser.add_argument("--json", action="store_true", help="last line: one JSON object")
     parser.add_argument("--data", type=Path, default=DATA, help="folder with wice/ and released/")
@@ -351,29 +373,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     claims = load_claims(given.data, given.half, given.seed)[: given.claims]
     if given.quick:
         claims.sort(key=lambda row: sum(map(len, row["evidence"])) * len(row["evidence"]))
-    deadline = begin + 40 if given.quick else float("inf")
+    ends = (begin + 24, begin + 40, begin + 48) if given.quick else (float("inf"),) * 3
     rng, costs = np.random.default_rng(given.seed), Costs()
-    results: list[dict[str, tuple[float, float]]] = []
-    slowest = 0.0
-    for row in claims:
-        start = time.perf_counter()
-        if start + slowest > deadline and results:
-            break
-        found = rank_claim(scorer, row, costs, rng)
-        if found is not None:
-            results.append(found)
-        slowest = max(slowest, time.perf_counter() - start)
+    found = (rank_claim(scorer, row, costs, rng) for row in claims)
+    ranked = [r for r in until(ends[0], found) if r is not None]
+    for r in until(ends[1], ranked):
+        r.scores["joint"] = rank_joint(scorer, r, costs)
+        r.scores["refined"] = rank_refined(scorer, r.row, costs)
     info = scorer.info
     print(
-        f"WiCE, half {given.half!r}: {len(results)} claims; {info.name}, mode {info.mode}, "
+        f"WiCE, half {given.half!r}: {len(ranked)} claims; {info.name}, mode {info.mode}, "
         f"seed {given.seed}"
     )
-    out = report(results, print)
+    out = report([r.scores for r in ranked], print)
     print("\ncost a claim        passes   tokens  seconds")
-    out["costs"] = costs.table(len(results))
+    out["costs"] = costs.table()
     for name, cost in out["costs"].items():
         print(f"{name:18s} {cost['passes']:7.1f} {cost['tokens']:8.0f} {cost['seconds']:8.2f}")
-    planted = run_planted(scorer, 16, begin + 48 if given.quick else float("inf"))
+    planted = run_planted(scorer, 16, ends[2])
     out["planted"] = planted
     print(f"\nplanted set, at most 16 further passes (mean {planted['mean_extra_passes']})")
     for name, counts in planted["outcome"].items():

@@ -1,18 +1,19 @@
 """How strongly a sentence leans on each unit: the order in which units are cited.
 
-The paper's drop (Eq. 10) alone is not the best order: a unit that only makes the sentence's style
-likelier can cost more than the one that states the fact. Four signs are put together, each over
-its largest value among the units of the sentence, so that none needs a scale:
+The paper's drop (Eq. 10) alone is not the best order: function words and style weigh in it as much
+as the fact, and a rival that reads no model, plain lexical overlap, is hard to beat. What the model
+says and what the words say weigh alike here, each sign over its largest value among the units, so
+that none needs a scale:
 
-    strength(k) = Σ_i w_i · max(0, x_i(k)) / max_j x_i(j)
+    strength(k) = ½ [ x_gain(k) / max x_gain + x_distance(k) / max x_distance ]
+                  + x_overlap(k) / max x_overlap
 
-    x_drop        mean_t [ log p(y_t|c) − log p(y_t|c∖k) ]     over all tokens of the sentence
-    x_content     the same over the tokens of content words alone
-    x_divergence  mean_t JSD( p_t^c ‖ p_t^{c∖k} )
-    x_overlap     share of the sentence's words that unit k holds, a word's weight being
-                  log(1 + K / units that hold it)
+    x_gain      mean_t max(0, log p(y_t|c) − log p(y_t|c∖k))     over tokens of content words
+    x_distance  mean_t √JSD( p_t^c ‖ p_t^{c∖k} )                 over tokens of content words
+    x_overlap   share of the sentence's content words that unit k holds, a word's weight being
+                log(1 + K / units that hold it)
 
-The weights were chosen on half of the claims of WiCE and measured on the other half:
+The signs were chosen on half of the claims of WiCE and measured on the other half:
 `docs/decisions/005-citations.md`.
 """
 
@@ -29,9 +30,6 @@ from .features import GroupScores
 from .lexical import words
 from .perturb import Context
 
-W_DROP, W_CONTENT, W_DIVERGENCE, W_OVERLAP = 1.0, 0.0, 1.0, 1.0
-"""Weights of the four signs."""
-
 
 @dataclass(frozen=True, slots=True)
 class UnitSigns:
@@ -41,10 +39,12 @@ class UnitSigns:
     """Index of the unit."""
     drop: float | None
     """Nats per token lost without it; None when it was not left out alone."""
-    content: float | None
-    """The same over tokens of content words; None without such tokens."""
+    gain: float | None
+    """Mean positive part of the same over tokens of content words; over all without such."""
     divergence: float | None
     """Mean JSD without it."""
+    distance: float | None
+    """Mean √JSD without it, over tokens of content words; over all without such tokens."""
     overlap: float
     """Weighted share of the sentence's content words that it holds, in [0, 1]."""
 
@@ -90,8 +90,8 @@ def unit_signs(
         content: [T] bool, tokens of content words.
         overlaps: per unit.
     """
-    wordy = own[content[own]]
-    signs = [UnitSigns(k, None, None, None, overlap) for k, overlap in enumerate(overlaps)]
+    wordy = own[content[own]] if content[own].any() else own
+    signs = [UnitSigns(k, None, None, None, None, overlap) for k, overlap in enumerate(overlaps)]
     for group in groups:
         for unit in group.units:
             drop, divergence = group.drop(unit), group.divergence(unit)
@@ -100,8 +100,9 @@ def unit_signs(
             signs[unit] = UnitSigns(
                 unit,
                 float(drop[own].mean(dtype=np.float64)),
-                float(drop[wordy].mean(dtype=np.float64)) if wordy.size else None,
+                float(np.maximum(drop[wordy], 0).mean(dtype=np.float64)),
                 float(divergence[own].mean(dtype=np.float64)),
+                float(np.sqrt(np.maximum(divergence[wordy], 0)).mean(dtype=np.float64)),
                 overlaps[unit],
             )
     return tuple(signs)
@@ -109,17 +110,15 @@ def unit_signs(
 
 def strengths(signs: Sequence[UnitSigns]) -> np.ndarray:
     """[K] float64: how strongly the sentence leans on each unit; only the order has a meaning."""
-    columns = (
-        (W_DROP, [s.drop for s in signs]),
-        (W_CONTENT, [s.content for s in signs]),
-        (W_DIVERGENCE, [s.divergence for s in signs]),
-        (W_OVERLAP, [s.overlap for s in signs]),
-    )
     total = np.zeros(len(signs))
-    for weight, values in columns:
+    for weight, values in (
+        (0.5, [s.gain for s in signs]),
+        (0.5, [s.distance for s in signs]),
+        (1.0, [s.overlap for s in signs]),
+    ):
         column = np.array([max(0.0, v or 0.0) for v in values])
         largest = column.max(initial=0.0)
-        if weight and largest > 0:
+        if largest > 0:
             total += weight * column / largest
     return total
 
