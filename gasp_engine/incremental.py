@@ -18,17 +18,18 @@ import numpy as np
 
 from .detectors import Detector
 from .errors import ContextLengthError
-from .features import SpanFeatures
+from .features import GroupScores, SpanFeatures
 from .growing import GrowingTokens, GrowingWording
 from .lexical import LexicalIndex
 from .options import CheckOptions
 from .perturb import Context
 from .prepare import Example, Prepared, lay_out, prepare
+from .ranking import OverlapIndex
 from .report import Report, SentenceReport
 from .scorers.base import Scorer, ScoreRequest, ScoringState
 from .segment import SentenceStream, segment, settled
 from .types import Passage, Sentence, Tokens, TokenScores
-from .verdict import build_report, measure, source_index
+from .verdict import Evidence, build_report, measure, source_index
 from .windows import Group
 
 if TYPE_CHECKING:
@@ -58,14 +59,14 @@ class _Lane:
         """Positions that the model ran for this lane."""
         return sum(block.tokens_computed for block in self.blocks)
 
-    def scores(self, n_tokens: int | None = None) -> TokenScores:
-        """The first `n_tokens` columns of all blocks, put side by side."""
+    def scores(self, begin: int = 0, end: int | None = None) -> TokenScores:
+        """The columns `begin` to `end` of all blocks, put side by side."""
         conditions = self.request.conditions
         empty = np.zeros((len(conditions), 0), dtype=np.float32)
         return TokenScores(
             conditions,
-            np.concatenate([empty, *(b.log_probs for b in self.blocks)], axis=1)[:, :n_tokens],
-            np.concatenate([empty, *(b.jsd for b in self.blocks)], axis=1)[:, :n_tokens],
+            np.concatenate([empty, *(b.log_probs for b in self.blocks)], axis=1)[:, begin:end],
+            np.concatenate([empty, *(b.jsd for b in self.blocks)], axis=1)[:, begin:end],
             self.tokens_computed,
         )
 
@@ -117,6 +118,8 @@ class IncrementalCheck:
         self._restarts = 0
         self._spent = 0
         self._index: LexicalIndex | None = None
+        self._units: OverlapIndex | None = None
+        self._evidence: Evidence | None = None
 
     @property
     def has_begun(self) -> bool:
@@ -241,6 +244,7 @@ class IncrementalCheck:
         self._plan = plan = self._make_plan(text, n_tokens)
         if self._index is None:
             self._index = source_index(self._passages)
+        self._units = None
         for request, group in zip(plan.requests, plan.groups, strict=True):
             state = self._checker.scorer.open(request.question, request.context, request.conditions)
             self._lanes.append(_Lane(request, group, state))
@@ -249,6 +253,7 @@ class IncrementalCheck:
         lanes, self._lanes = self._lanes, []
         self._spent += sum(lane.tokens_computed for lane in lanes)
         self._fed = []
+        self._evidence = None
         for lane in lanes:
             lane.state.close()
 
@@ -286,13 +291,9 @@ class IncrementalCheck:
         if complete <= self._judged or self._plan is None:
             return []
         sentences = self._sentences[:complete]
-        end = sentences[-1].end
-        count = 0
-        if self._lanes:
-            count = self._growing.count_before(self._wording.text, self._wording.at(end))
-            count = min(count, self._n_known())
+        count = self._n_tokens_before(sentences[-1].end)
         tokens = self._wording.place(self._growing.tokens(0, count))
-        reach = max((end, *(stop for _, stop in tokens.offsets[-1:])))
+        reach = max((sentences[-1].end, *(stop for _, stop in tokens.offsets[-1:])))
         prepared = replace(
             self._plan,
             answer=text[:reach],
@@ -300,15 +301,48 @@ class IncrementalCheck:
             tokens=tokens,
             marked=tuple(self._wording.marked),
         )
-        evidence = measure(
-            prepared, [lane.scores(count) for lane in self._lanes], index=self._index
-        )
+        evidence = self._measure(prepared)
         report = build_report(prepared, evidence, self._checker.judge)
         fresh = report.sentences[self._judged :]
         if self._is_provisional(self._plan, evidence.features):
             fresh = tuple(replace(s, extra={**s.extra, "provisional": True}) for s in fresh)
         self._judged = complete
         return list(fresh)
+
+    def _measure(self, prepared: Prepared) -> Evidence:
+        """The evidence on all sentences so far; only that on the new ones is worked out."""
+        if self._units is None:
+            self._units = OverlapIndex(prepared.context)
+        known = self._evidence
+        old = len(known.features) if known else 0
+        fresh = [replace(s, index=s.index - old) for s in prepared.sentences[old:]]
+        begin = self._n_tokens_before(prepared.sentences[old - 1].end) if old else 0
+        ids, offsets = prepared.tokens.ids[begin:], prepared.tokens.offsets[begin:]
+        evidence = measure(
+            replace(prepared, sentences=tuple(fresh), tokens=Tokens(ids, offsets)),
+            [lane.scores(begin, begin + len(ids)) for lane in self._lanes],
+            index=self._index,
+            units=self._units,
+        )
+        groups = tuple(
+            GroupScores(group.units, lane.scores(0, begin + len(ids)))
+            for group, lane in zip(prepared.groups, self._lanes, strict=True)
+        )
+        self._evidence = Evidence(
+            groups,
+            (*known.features, *evidence.features) if known else evidence.features,
+            (*known.lexical, *evidence.lexical) if known else evidence.lexical,
+            prepared.owner,
+            (*known.signs, *evidence.signs) if known else evidence.signs,
+        )
+        return self._evidence
+
+    def _n_tokens_before(self, end: int) -> int:
+        """How many tokens the sentences own that end at `end` or before."""
+        if not self._lanes:
+            return 0
+        count = self._growing.count_before(self._wording.text, self._wording.at(end))
+        return min(count, self._n_known())
 
     def _is_provisional(self, plan: Prepared, features: Sequence[SpanFeatures | None]) -> bool:
         """Whether the rest of the answer can change a verdict or its citations."""

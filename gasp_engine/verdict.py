@@ -67,7 +67,11 @@ def source_index(passages: Sequence[Passage]) -> LexicalIndex:
 
 
 def measure(
-    prepared: Prepared, scores: Sequence[TokenScores], *, index: LexicalIndex | None = None
+    prepared: Prepared,
+    scores: Sequence[TokenScores],
+    *,
+    index: LexicalIndex | None = None,
+    units: OverlapIndex | None = None,
 ) -> Evidence:
     """Token scores of every group -> features of every sentence.
 
@@ -75,6 +79,7 @@ def measure(
         prepared: the example.
         scores: one a group.
         index: the words of the passages, where they are known already.
+        units: the words of the units, likewise.
 
     Raises:
         NumericalError: a score is not finite.
@@ -95,7 +100,8 @@ def measure(
     features = span_features(
         groups, owner, len(prepared.sentences), len(prepared.context.units), content, lexical
     )
-    units = OverlapIndex(prepared.context)
+    if units is None:
+        units = OverlapIndex(prepared.context)
     signs = tuple(
         unit_signs(groups, own, content, units.overlaps(prepared.wording(sentence)))
         if own.size
