@@ -69,6 +69,7 @@ def marks(message: Any) -> list[str]:
 def test_the_answer_is_annotated_and_the_report_is_in_the_state(
     checker: GroundingChecker, scorer: CountingScorer, asynchronous: bool
 ) -> None:
+    """And the agent ends (docs #1435: a guardrail in `after_agent` loops)."""
     agent, model = make(checker, call(), ANSWER)
     state = run(agent, asynchronous)
     answer = state["messages"][-1]
