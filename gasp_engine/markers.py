@@ -5,8 +5,9 @@
     wording  "It opened in 1931. It holds 4 km³."
 
 A marker says where a fact is meant to come from and states none, so the scorer reads the answer
-without those in brackets: an answer and its copy without markers get the same verdicts. A number in
-brackets that may be a fact ("the interval [3, 5]") is left where it is. Nothing here ever turns a
+without them: an answer and its copy without markers get the same verdicts. A number in brackets that
+may be a fact ("the interval [3, 5]") is left where it is, and so are an author and a year that name
+no passage. Nothing here ever turns a
 marker into a citation of ours.
 """
 
@@ -128,9 +129,9 @@ def marked_ranges(
     for marker in find_markers(text, passages):
         inside_code = any(a <= marker.start < b for a, b in code)
         follows = marker.start == last_end  # `[1][3]`: the second is what the first is
-        if marker.is_prose or inside_code:
+        if inside_code or (marker.is_prose and resolve(marker.labels[0], passages) is None):
             continue
-        if not follows and not _is_no_fact(text, marker, passages):
+        if not (marker.is_prose or follows or _is_no_fact(text, marker, passages)):
             continue
         last_end = marker.end
         start, end = marker.start, marker.end

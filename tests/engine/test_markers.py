@@ -10,7 +10,9 @@ from gasp_engine.scorers.table import TableScorer
 from gasp_engine.segment import segment
 
 DAM = "The dam opened in 1931."
-MARKED = "The dam opened in 1931.[2] It holds 4 km³ of water. [1][3] Ito et al. [2004] measured silt."
+MARKED = (
+    "The dam opened in 1931.[2] It holds 4 km³ of water. [1][3] Ito et al. [2004] measured silt."
+)
 
 
 def wording(text, n=3, **names):
@@ -93,6 +95,14 @@ def test_markers_are_no_wording(text, expected):
 )
 def test_brackets_that_may_hold_a_fact_stay(text):
     assert wording(text) == text
+
+
+def test_an_author_and_a_year_are_no_wording_where_they_name_a_passage():
+    answer = "Silt is rising (Ito et al., 2004)."
+    for title, expected in (("Ito 2004", "Silt is rising."), ("Ito 2005", answer)):
+        passages = [Passage("x", title=title)]
+        ranges = marked_ranges(answer, segment(answer), passages)
+        assert without_ranges(answer, ranges)[0] == expected
 
 
 def needs(text, low=-5.0):
