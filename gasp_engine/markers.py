@@ -5,10 +5,9 @@
     wording  "It opened in 1931. It holds 4 km³."
 
 A marker says where a fact is meant to come from and states none, so the scorer reads the answer
-without them: an answer and its copy without markers get the same verdicts. A number in brackets that
-may be a fact ("the interval [3, 5]") is left where it is, and so are an author and a year that name
-no passage. Nothing here ever turns a
-marker into a citation of ours.
+without them: an answer and its copy without markers get the same verdicts. A number in brackets
+that may be a fact ("the interval [3, 5]") is left where it is, and so are an author and a year that
+name no passage. Nothing here ever turns a marker into a citation of ours.
 """
 
 from __future__ import annotations

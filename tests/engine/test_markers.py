@@ -116,7 +116,7 @@ def test_an_answer_and_its_copy_without_markers_get_the_same_verdicts_and_number
     plain = re.sub(r" ?\[\d+\]", "", MARKED)
     passages = ["The dam opened in 1931."]
     one, two = (GroundingChecker(needs("1931")).check("?", passages, a) for a in (MARKED, plain))
-    assert [s.text for s in one.sentences][0] == "The dam opened in 1931.[2]"
+    assert one.sentences[0].text == "The dam opened in 1931.[2]"
     for a, b in zip(one.sentences, two.sentences, strict=True):
         assert (a.status, a.score, dict(a.features)) == (b.status, b.score, dict(b.features))
     assert {c.passage_index for c in one.citations} <= {0}
