@@ -28,7 +28,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "ranking support joint refine hints",
         "reasons verdict closer",
         "render",
-        "checker session",
+        "checker session session_pool incremental",
         "baselines datasets evaluation diagnostics batch",
         "cli",
     )
