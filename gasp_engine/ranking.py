@@ -1,20 +1,20 @@
 """How strongly a sentence leans on each unit: the order in which units are cited.
 
 The paper's drop (Eq. 10) alone is not the best order: function words and style weigh in it as much
-as the fact, and a rival that reads no model, plain lexical overlap, is hard to beat. What the model
-says and what the words say weigh alike here, each sign over its largest value among the units, so
-that none needs a scale:
+as the fact, and a rival that reads no model, lexical overlap, is better at hitting one of the right
+units first. So the words lead and the model decides among units that share about as many:
 
-    strength(k) = ½ [ x_gain(k) / max x_gain + x_distance(k) / max x_distance ]
-                  + x_overlap(k) / max x_overlap
+    strength(k) = x_overlap(k) / max(0.2, max_j x_overlap(j))
+                  + 0.15 · [ x_gain(k) / max_j x_gain(j) + x_distance(k) / max_j x_distance(j) ]
 
-    x_gain      mean_t max(0, log p(y_t|c) − log p(y_t|c∖k))     over tokens of content words
-    x_distance  mean_t √JSD( p_t^c ‖ p_t^{c∖k} )                 over tokens of content words
     x_overlap   share of the sentence's content words that unit k holds, a word's weight being
                 log(1 + K / units that hold it)
+    x_gain      mean_t max(0, log p(y_t|c) − log p(y_t|c∖k))     over tokens of content words
+    x_distance  mean_t √JSD( p_t^c ‖ p_t^{c∖k} )                 over tokens of content words
 
-The signs were chosen on half of the claims of WiCE and measured on the other half:
-`docs/decisions/005-citations.md`.
+Where no unit shares words with the sentence (another language, a paraphrase) the model alone
+decides. Only the order is set here; what is cited at all is a matter of drops (`support.py`). The
+numbers were chosen on some claims of WiCE and measured on others: `docs/decisions/005-citations.md`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,12 @@ import numpy as np
 from .features import GroupScores
 from .lexical import words
 from .perturb import Context
+
+
+W_MODEL = 0.15
+"""Weight of each of the model's two signs beside the words'."""
+MIN_OVERLAP = 0.2
+"""Units that all share less with the sentence than this are told apart by the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +117,13 @@ def unit_signs(
 def strengths(signs: Sequence[UnitSigns]) -> np.ndarray:
     """[K] float64: how strongly the sentence leans on each unit; only the order has a meaning."""
     total = np.zeros(len(signs))
-    for weight, values in (
-        (0.5, [s.gain for s in signs]),
-        (0.5, [s.distance for s in signs]),
-        (1.0, [s.overlap for s in signs]),
+    for weight, floor, values in (
+        (1.0, MIN_OVERLAP, [s.overlap for s in signs]),
+        (W_MODEL, 0.0, [s.gain for s in signs]),
+        (W_MODEL, 0.0, [s.distance for s in signs]),
     ):
         column = np.array([max(0.0, v or 0.0) for v in values])
-        largest = column.max(initial=0.0)
+        largest = max(floor, float(column.max(initial=0.0)))
         if largest > 0:
             total += weight * column / largest
     return total
