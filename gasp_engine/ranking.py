@@ -14,7 +14,7 @@ units first. So the words lead and the model decides among units that share abou
 
 Where no unit shares words with the sentence (another language, a paraphrase) the model alone
 decides. Only the order is set here; what is cited at all is a matter of drops (`support.py`). The
-numbers were chosen on some claims of WiCE and measured on others: `docs/decisions/005-citations.md`.
+numbers were chosen on some claims of WiCE, measured on others: `docs/decisions/005-citations.md`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ import numpy as np
 from .features import GroupScores
 from .lexical import words
 from .perturb import Context
-
 
 W_MODEL = 0.15
 """Weight of each of the model's two signs beside the words'."""
