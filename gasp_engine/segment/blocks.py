@@ -61,8 +61,9 @@ _FIELD = re.compile(
 )
 _MAYBE_FIELD = re.compile(
     rf"\*{{0,2}}(?!{_FIELD_NOT}[ -])(?![a-zà-ÿ\d])"
-    r"\w{0,20}(?:[ -]\w{0,20}){0,2}\*{0,2}[:：]?\*{0,2}\Z"
+    r"\w{1,20}(?:[ -]\w{0,20}){0,2}\*{0,2}[:：]?\*{0,2}\Z"
 )
+_NO_MARKER = re.compile(r"\w{6}|[^\W\d]{1,5}[^\w.)、．）:：\]\ufe0f\u20e3]")
 _TERMINAL = frozenset('.!?:;…。！？：；؟۔।)]”"’»」*')
 _FIRST_TOKEN = 12
 """Code points of the longest list marker and what must follow it."""
@@ -405,12 +406,16 @@ def _is_certain(text: str, body: int, end: int, continues: object) -> bool:
         body = nested.end() if nested else match.end()
         if body >= end or (text[body] == "[" and end - body < 5):
             return False
+        if text[body].isalpha():
+            return True
     first = text[body]
     if first in "`~":
         run = end - body - len(text[body:end].lstrip(first))
         return run < 3 and run < end - body
     if first == "#":
         return text[body : body + 7].lstrip("#")[:1] not in ("", " ", "\t", "\u00a0")
+    if _NO_MARKER.match(text, body, end):
+        return True
     token = text[body : min(end, body + _FIRST_TOKEN + 1)]
     return len(token) > _FIRST_TOKEN or token[-1].isspace() or len(token.split()) > 1
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 from ..types import SentenceKind
@@ -16,8 +16,17 @@ from .blocks import Form
 
 _LONGEST = 400
 """Code points of the longest sentence that can be an abstention or boilerplate."""
+_SHORT = 16
+"""Code points of the longest sentence whose kind is remembered: `Yes.`, `- [x]`, `Note:`."""
 _LABEL_WORDS = 3
-_ABSTENTION_LEAST = 3
+_KIND_OF_FORM: dict[Form, SentenceKind] = {
+    "code": "code",
+    "heading": "heading",
+    "table_head": "heading",
+    "marker": "list_marker",
+    "member": "claim",
+    "rule": "boilerplate",
+}
 _CLAIM_LEAST = 4
 """Code points of the shortest claim after a refusal."""
 
@@ -90,38 +99,41 @@ def classify(text: str, form: Form, is_abstention: Callable[[str], bool] | None)
     >>> classify("The context does not say it, but the mayor is Ana Ruiz.", "prose", None)
     'claim'
     """
-    if form == "code":
-        return "code"
-    if form in ("heading", "table_head"):
-        return "heading"
-    if form == "marker":
-        return "list_marker"
-    if form == "member":
-        return "claim"
-    if form == "rule" or not _has_content(text):
+    fixed = _KIND_OF_FORM.get(form)
+    if fixed is not None:
+        return fixed
+    if form == "row" or len(text) > _LONGEST:
+        return "claim" if _has_content(text) else "boilerplate"
+    if is_abstention is None:
+        return _kind_of_short(text) if len(text) <= _SHORT else _kind_of_prose(text, True)
+    return "abstention" if is_abstention(text) else _kind_of_prose(text, False)
+
+
+def _kind_of_prose(text: str, has_patterns: bool) -> SentenceKind:
+    if not _has_content(text):
         return "boilerplate"
-    if form == "prose" and is_abstention is not None and is_abstention(text):
-        return "abstention"
     last = text[-1]
-    if (
+    is_question = (
         last not in ".。"
         and not last.isalpha()
         and (_QUESTION.search(text[-60:]) or _GREEK_QUESTION.search(text[-6:]))
-    ):
-        if len(text) <= _LONGEST and _boilerplate().match(_bare(text)):
-            return "boilerplate"
-        return "question"
-    if form != "prose" or len(text) > _LONGEST:
-        return "claim"
-    if is_abstention is None and len(text) >= _ABSTENTION_LEAST and _abstains(text):
+    )
+    if has_patterns and not is_question and _abstains(text):
         return "abstention"
     if last.isalnum():
         return "claim"  # boilerplate ends with a mark
     bare = _bare(text)
     if _boilerplate().match(bare):
         return "boilerplate"
+    if is_question:
+        return "question"
     is_label = last in ":：" and len(bare.split()) <= _LABEL_WORDS
     return "heading" if is_label and not any(map(str.isdigit, bare)) else "claim"
+
+
+@lru_cache(maxsize=4096)
+def _kind_of_short(text: str) -> SentenceKind:
+    return _kind_of_prose(text, True)
 
 
 def _has_content(text: str) -> bool:
