@@ -58,6 +58,7 @@ _NON_WORDS = re.compile(r"[\W_]*+")
 _WORD = re.compile(r"\w[\w\u0300-\u036f'’]{0,39}")
 _TOKEN = re.compile(r"\S{1,60}")
 _IDENTIFIER = re.compile(r".\d|://|\Awww\.|\w_\w|\w\.\w\w")
+_SYMBOL = re.compile("[\u2190-\u2bff\U0001f000-\U0001faff]")
 _BEFORE = re.compile(r"[^\s(\[{<\"“”„«»‹›'’*_`~|/—–,;:!?…=+-]*")
 _PAIRED = re.compile(r"[()\[\]{}（）［］「」『』【】《》“”„‟\"«»]|`+")
 _OPENERS = {"(": ")", "[": "]", "{": "}", "（": "）", "［": "］", "【": "】", "《": "》"}
@@ -265,7 +266,7 @@ class _Cutter:
     def _begins_in_lower_case(self, low: int, following: int, mark: str) -> bool | None:
         """Whether a sentence may begin with the lower-case letter at `following`."""
         text = self.text
-        if text[following - 1] in "`@#$":
+        if text[following - 1] in "`@#$" or _SYMBOL.search(text, low, following):
             return True
         token = _TOKEN.match(text, following, self.end)
         if self.open_end and token and token.end() == self.end:

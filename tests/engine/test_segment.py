@@ -38,18 +38,21 @@ HARD_INPUTS = [
         id="4 quotes and parentheses",
     ),
     pytest.param(
-        "Steps:\n1. Drain the tank\n2. Replace valve B\n   - torque to 12.5 Nm\n* Refill\n\n3) Log it",
+        "Steps:\n1. Drain the tank\n2. Replace valve B\n"
+        "   - torque to 12.5 Nm\n* Refill\n\n3) Log it",
         [(0, 6), (7, 24), (25, 43), (47, 66), (67, 75), (77, 86)],
         id="5 lists without punctuation",
     ),
     pytest.param(
-        "## Limits\n\n**Max load is 40 kg.** Keep dry.\n\n| Part | Mass |\n|---|---|\n| Arm | 3.2 kg |"
+        "## Limits\n\n**Max load is 40 kg.** Keep dry.\n\n"
+        "| Part | Mass |\n|---|---|\n| Arm | 3.2 kg |"
         f"\n\n{FENCE}py\nx = 1.5  # see p. 4. Ok\n{FENCE}\nDone.",
         [(0, 9), (11, 33), (34, 43), (45, 60), (61, 70), (71, 87), (89, 122), (123, 128)],
         id="6 heading, bold, table, fence",
     ),
     pytest.param(
-        "The dam opened in 1931.[2] It holds 4 km³ of water. [1][3] Ito et al. [2004] measured silt.",
+        "The dam opened in 1931.[2] It holds 4 km³ of water. [1][3] "
+        "Ito et al. [2004] measured silt.",
         [(0, 26), (27, 58), (59, 91)],
         id="7 citation markers",
     ),
@@ -127,7 +130,7 @@ SAME_KINDS = [
     "The sign read “No entry. Keep out” and we left. | She went.",
     "'It is shut.' | Crews left. | “‘Go.’” | They went.",
     # 7 Citation markers.
-    "It opened [1, 2]. | It closed.[^3] | It rained. [doc 4] | It is wet.【5†source】 | Sun.¹ | Fog.",
+    "It opened [1, 2]. | It closed.[^3] | Rain. [doc 4] | It is wet.【5†source】 | Yes.¹ | Go.",
     "Ito et al. (2004) measured, see Ref. [4]. | Yes.",
     # 8 Scripts.
     "他走了（真的吗？）。|她来了！|版本是4.5。|「はい。」と言った。|終わり。",
@@ -170,8 +173,10 @@ BLOCKS = [
     ),
     pytest.param(
         "- a\n  - bee. C.\n    - d\n\n    in the item\n- [ ] task\n1) one\na) x\n(ii) w\n• y\n1️⃣ z",
-        ["- a", "- bee.", "C.", "- d", "in the item", "- [ ] task", "1) one", "a) x", "(ii) w"]
-        + ["• y", "1️⃣ z"],
+        [
+            *["- a", "- bee.", "C.", "- d", "in the item", "- [ ] task", "1) one", "a) x"],
+            *["(ii) w", "• y", "1️⃣ z"],
+        ],
         id="markers of items",
     ),
     pytest.param(
