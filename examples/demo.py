@@ -18,6 +18,7 @@ from dataclasses import dataclass
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ.setdefault("TQDM_DISABLE", "1")
 
 from examples.documents import KeywordSearch, PreparedAnswer, load_corpus, prepared_answers
 from gasp_engine import GroundingChecker, Passage, Report, SentenceReport
