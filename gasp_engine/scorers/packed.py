@@ -23,6 +23,7 @@ from transformers import AttentionInterface
 
 from ..errors import ModelLoadError
 from .attention import NAME, KeyValues, PassLayout, Piece, Source, packed_attention, running
+from .linear import fast_linear
 from .plan import Pass, Plan, Range, join
 from .readout import Head
 
@@ -95,7 +96,7 @@ class PackedModel:
         before = self._model.config._attn_implementation
         self._model.set_attn_implementation(NAME)
         try:
-            with torch.inference_mode():
+            with torch.inference_mode(), fast_linear(self._model):
                 for number, one in enumerate(passes):
                     layout = _layout(plan, one, {**stores, **given})
                     hidden = self._forward(plan, one, layout)

@@ -103,5 +103,5 @@ def _jensen_shannon(log_p: torch.Tensor, log_q: torch.Tensor) -> torch.Tensor:
         p, q = lp.exp(), lq.exp()
         # 0 · (−inf − −inf) is NaN, but a token that neither gives weight adds nothing.
         both = torch.where(p > 0, p * (lp - log_m), 0) + torch.where(q > 0, q * (lq - log_m), 0)
-        parts.append(0.5 * both.sum(dim=-1))
-    return torch.cat(parts).clamp(0.0, math.log(2))
+        parts.append(0.5 * both.sum(dim=-1, dtype=torch.float64))
+    return torch.cat(parts).clamp(0.0, math.log(2)).float()
