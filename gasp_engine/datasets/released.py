@@ -102,7 +102,7 @@ def find_models(folder: str | Path) -> list[ReleasedModel]:
     models = [read_model(p) for p in places if _is_model(p)]
     if not models:
         raise DatasetError(
-            f"no folder under {root} holds {SPAN_FILE} or {RESPONSE_FILE}; expected a folder such as "
+            f"no folder under {root} holds {SPAN_FILE} or {RESPONSE_FILE}, such as "
             f"Qwen2.5-0.5B-Instruct_K5"
         )
     return models
@@ -183,7 +183,7 @@ def _table(path: Path, rows: list[dict[str, str]], header: list[str]) -> Release
     text = next((c for c in ("sent_text", "answer") if c in header), None)
     return ReleasedTable(
         path=path,
-        responses=np.array([row["resp_id"] for row in rows]),
+        responses=_names([row["resp_id"] for row in rows]),
         labels=np.array(labels),
         features=tuple(features),
         kinds=tuple(row["sent_type"] for row in rows) if "sent_type" in header else (),
@@ -207,6 +207,11 @@ def _features(row: Mapping[str, str], size: str, path: Path, i: int) -> SpanFeat
         drops=drops,
         jsds=jsds,
     )
+
+
+def _names(values: list[str]) -> np.ndarray:
+    """Numbers where all are numbers: folds depend on the order of the groups, and 10 follows 9."""
+    return np.array([int(v) for v in values] if all(v.isdigit() for v in values) else values)
 
 
 def _require(column: str, header: list[str], path: Path) -> None:

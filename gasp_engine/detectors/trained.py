@@ -48,8 +48,9 @@ ANSWER = (
     *(f"answer_{name}" for name in OF_ANSWER),
     *(f"own_{name}" for name in OF_ANSWER),
 )
+PLACE = (*ANSWER, "drop_first", "drop_last", "leans_at", "leans_away")
 WORDS = (
-    *ANSWER,
+    *PLACE,
     "novelty",
     "novel_bigrams",
     "overlap",
@@ -62,12 +63,13 @@ FEATURE_SETS: Mapping[str, tuple[str, ...]] = {
     "base": BASE,
     "signed": SIGNED,
     "answer": ANSWER,
+    "place": PLACE,
     "words": WORDS,
 }
 """By name, from the paper's features to everything; `words` needs the sources' text.
 
-`answer` adds the position of a span and its answer's own level, which may carry how a benchmark was
-sampled: measure it on other data before you rely on it.
+`answer` adds the position of a span and its answer's own level, `place` where in the sources its
+support lies. Both may carry how a benchmark was sampled: measure on other data first.
 """
 
 _GROUNDING = ("gap", "jsd_none", "drop_max", "jsd_loo_max", "explained")
@@ -122,6 +124,13 @@ def _columns(spans: Sequence[SpanFeatures]) -> dict[str, np.ndarray]:
     columns["spans_before"] = index
     columns["spans_after"] = n - 1 - index
     columns["answer_spans"] = np.full(n, float(n))
+    ordered = [[d for d in span.drops if d is not None] for span in spans]
+    columns["drop_first"] = np.array([row[0] if row else 0.0 for row in ordered])
+    columns["drop_last"] = np.array([row[-1] if row else 0.0 for row in ordered])
+    columns["leans_at"] = np.array(
+        [int(np.argmax(row)) / max(len(row) - 1, 1) if row else np.nan for row in ordered]
+    )
+    columns["leans_away"] = np.abs(columns["leans_at"] - columns["position"])
     tokens = np.maximum(columns["n_tokens"], 1.0)
     columns["answer_tokens"] = np.full(n, float(tokens.sum()))
     for name in OF_ANSWER:

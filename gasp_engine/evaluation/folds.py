@@ -67,4 +67,5 @@ def make_folds(
     kind = select.StratifiedKFold if alone else select.StratifiedGroupKFold
     splitter = kind(n_splits=n, shuffle=True, random_state=seed)
     rows = np.zeros((len(labels), 1))
-    return [Fold(train, test) for train, test in splitter.split(rows, labels, groups)]
+    parts = splitter.split(rows, labels, None if alone else groups)
+    return [Fold(train, test) for train, test in parts]

@@ -1,0 +1,1 @@
+"""The paper's side analyses: does the cited chunk support, and does the trajectory move."""
