@@ -64,6 +64,7 @@ _MAYBE_FIELD = re.compile(
     r"\w{1,20}(?:[ -]\w{0,20}){0,2}\*{0,2}[:：]?\*{0,2}\Z"
 )
 _NO_MARKER = re.compile(r"\w{6}|[^\W\d]{1,5}[^\w.)、．）:：\]\ufe0f\u20e3]")
+_ANSWER = re.compile(r"\W*(?:\d{2,3}|[a-zA-Z])\W*")
 _TERMINAL = frozenset('.!?:;…。！？：；؟۔।)]”"’»」*')
 _FIRST_TOKEN = 12
 """Code points of the longest list marker and what must follow it."""
@@ -349,8 +350,11 @@ class _Scanner:
 
     def _drop_bare(self) -> None:
         if self.bare >= 0:
+            # `42.` and `B.` on a line of their own are answers; `2.` has lost its content.
+            is_answer = _ANSWER.fullmatch(self.text, self.bare, self.bare_end) is not None
+            form: Form = "prose" if is_answer else "marker"
             self.blocks.append(
-                Block(self.bare, self.bare_end, self.bare_end, "marker", self.bare_fresh)
+                Block(self.bare, self.bare_end, self.bare_end, form, self.bare_fresh)
             )
             self.bare = -1
 

@@ -136,7 +136,9 @@ def test_structure_has_kinds_of_its_own() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["Is it open?", "它开了吗？", "هل هو مفتوح؟", "Ήταν ανοιχτό;", "So?!"])
+@pytest.mark.parametrize(
+    "text", ["Is it open?", "它开了吗？", "هل هو مفتوح؟", "Ήταν ανοιχτό;", "So?!"]
+)
 def test_questions_of_several_scripts(text: str) -> None:
     assert kinds(text) == ["question"]
 
@@ -149,3 +151,9 @@ def test_a_hook_takes_the_place_of_the_patterns() -> None:
     text = "I don't know. Pass. The dam is open."
     found = segment(text, is_abstention=lambda sentence: sentence == "Pass.")
     assert [s.kind for s in found] == ["claim", "abstention", "claim"]
+
+
+def test_a_lone_letter_or_number_is_an_answer_and_a_lone_item_number_is_not() -> None:
+    assert kinds("B.\n\nIt is open.") == ["claim", "claim"]
+    assert kinds("42.\n\nIt is open.") == ["claim", "claim"]
+    assert kinds("2.\n\nIt is open.") == ["list_marker", "claim"]

@@ -38,9 +38,7 @@ def test_the_published_sentences_come_out_where_the_published_text_allows(
     for answer in read(shared_data / "released" / run / "response.csv"):
         ours = [s.text for s in segment(answer["answer"], splitter="paper")]
         theirs = published[answer["resp_id"]]
-        is_whole = (
-            int(answer["n_ans"]) < MOST_TOKENS and len(answer["answer"]) < MOST_CHARACTERS
-        )
+        is_whole = int(answer["n_ans"]) < MOST_TOKENS and len(answer["answer"]) < MOST_CHARACTERS
         if is_whole:
             # Spans under three tokens were not scored, so they are in no table.
             n_whole += 1
