@@ -34,6 +34,7 @@ _QUESTION = re.compile(
     r"[?？؟⁇⁈‽⸮፧\u037e](?:[\s\"'’”»)\]」』）】*_~`!！]|\[\^?\d{1,4}(?:, ?\d{1,4})*\])*\Z"
 )
 _GREEK_QUESTION = re.compile(r"[\u0370-\u03ff\u1f00-\u1fff][»\"”)]*;\Z")
+_WORD_CHARACTER = re.compile(r"[^\W_]")
 _MARKERS = re.compile(
     r"(?:>[ \t]*)*(?:(?:[-*+•‣◦▪·∙]|\(?(?:\d{1,3}|[a-zA-Z])[.)])[ \t]+)?"
     r"(?:\[[ xX]\][ \t]+)?[*_\"“„«]{0,3}"
@@ -137,7 +138,7 @@ def _kind_of_short(text: str) -> SentenceKind:
 
 
 def _has_content(text: str) -> bool:
-    return text[:1].isalnum() or any(char.isalnum() for char in text)
+    return text[0].isalnum() or _WORD_CHARACTER.search(text) is not None
 
 
 def _bare(text: str) -> str:

@@ -13,6 +13,10 @@ Unit = tuple[int, int, Form]
 """Start, end and form of one span, before it has a kind."""
 
 
+_LEAST_TO_CUT = 3
+"""Two sentences take a terminator and a word character on each side of it."""
+
+
 class Found(NamedTuple):
     """What is known of a text that may still grow."""
 
@@ -63,6 +67,9 @@ def _add(units: list[Unit], text: str, block: Block, guess: LanguageGuess) -> in
     """Add the units of a block; returns how many of them are settled."""
     if block.form != "prose":
         units.append((block.start, block.end, block.form))
+        return 0 if block.open else 1
+    if block.end - block.body < _LEAST_TO_CUT:
+        units.append((block.start, block.end, "prose"))
         return 0 if block.open else 1
     spans, n_settled = cut(text, block.start, block.body, block.end, guess, open_end=block.open)
     units.extend([(start, end, "prose") for start, end in spans])
