@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from ..datasets.rows import FORMS, LabelledExample, label_of, read_examples
 from ..errors import InputError
-from ..features import SpanFeatures
-from .check import add_scorer_arguments, checker_from
+from .measuring import (
+    RELEASED,
+    add_input_arguments,
+    command_line,
+    measure_input,
+    statistics_of,
+)
 
 NAME = "calibrate"
-BATCH = 8
-"""Answers measured together."""
 
 
 def add_parser(commands: Any) -> None:
@@ -29,11 +31,9 @@ def add_parser(commands: Any) -> None:
         'without "labels": [{"start", "end", "label"}] (1 = unsupported). Without labels the '
         "operating points are budgets: the share of sentences to flag.",
     )
-    parser.add_argument("input", help="JSONL")
+    add_input_arguments(parser)
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the profile, JSON")
-    parser.add_argument("--format", choices=FORMS, default="rows", help="of the input")
     parser.add_argument("--name", help="of the profile; default: from the scorer and its settings")
-    parser.add_argument("--limit", type=int, help="use the first rows alone")
     for name, text in (
         ("budget", "flag this share of all sentences"),
         ("precision", "reach this precision"),
@@ -44,7 +44,6 @@ def add_parser(commands: Any) -> None:
         parser.add_argument(f"--{name}", action="append", type=float, default=[], help=text)
     parser.add_argument("--f1", action="store_true", help="the best F1")
     parser.add_argument("--use", help="operating point that verdicts use, such as budget=0.1")
-    add_scorer_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -53,34 +52,28 @@ def run(args: argparse.Namespace) -> int:
     from ..evaluation import auc, expected_calibration_error
     from ..evaluation.operating import operating_point, platt
 
-    examples = read_examples(args.input, args.format)[: args.limit]
-    labelled = all(e.labels is not None for e in examples)
-    wanted = _choosers(args, labelled=labelled)
-    checker = checker_from(args)
-    spans, groups, labels = _measure(checker, examples)
-    if not spans:
-        raise InputError(f"{args.input}: no sentence could be scored")
-    statistics = _statistics(spans)
+    data = measure_input(args, before=lambda labelled: _choosers(args, labelled=labelled))
+    spans, groups, marks = data.spans, data.groups, data.labels
+    wanted = _choosers(args, labelled=marks is not None)
+    statistics = statistics_of(spans)
     detector = EvidenceDetector(statistics)
     scores = detector.score(spans)
-    marks = np.array(labels) if labelled else None
     points = [operating_point(name, choose, scores, groups, marks) for name, choose in wanted]
     use = args.use or points[0].name
     chosen = next((p for p in points if p.name == use), None)
     if chosen is None:
         names = ", ".join(p.name for p in points)
         raise InputError(f"--use {use!r} is no operating point of this call; there are {names}")
-    info = checker.scorer.info
     curve = platt(scores, marks) if marks is not None else None
-    quality: dict[str, float] = {"n_answers": len(examples), "n_sentences": len(spans)}
+    quality: dict[str, float] = {"n_answers": len(set(groups)), "n_sentences": len(spans)}
     if marks is not None and curve is not None:
         quality["auc"] = auc(marks, scores) or 0.0
         quality["unsupported_rate"] = float(marks.mean())
         quality["ece"] = _cross_fitted_ece(scores, marks, groups, expected_calibration_error)
     profile = Profile(
-        name=args.name or f"{info.name}-{info.mode}-{info.prompt}-{info.dtype}",
-        scorer=info.name,
-        settings={"mode": info.mode, "prompt": info.prompt, "dtype": info.dtype},
+        name=args.name or "-".join([data.scorer.split("/")[-1], *data.settings.values()]),
+        scorer=data.scorer,
+        settings=data.settings,
         detector=detector.name,
         threshold=chosen.threshold,
         statistics=statistics,
@@ -88,10 +81,11 @@ def run(args: argparse.Namespace) -> int:
         platt=curve,
         quality=quality,
         source={
-            "command": _command(args),
+            "command": command_line(NAME, args),
             "data": Path(args.input).name,
+            "features": "likelihood alone" if args.format == RELEASED else "likelihood and words",
             "date": datetime.now(UTC).date().isoformat(),
-            "revision": info.revision,
+            "revision": data.revision,
             "threshold": use,
         },
     )
@@ -127,48 +121,6 @@ def _choosers(args: argparse.Namespace, *, labelled: bool) -> list[tuple[str, An
     return wanted
 
 
-def _measure(
-    checker: Any, examples: list[LabelledExample]
-) -> tuple[list[SpanFeatures], list[str], list[int]]:
-    """Features, answer and label of every sentence that the detector sees."""
-    from ..prepare import prepare
-    from ..verdict import measure, scored_spans
-
-    spans: list[SpanFeatures] = []
-    groups: list[str] = []
-    labels: list[int] = []
-    for start in range(0, len(examples), BATCH):
-        some = examples[start : start + BATCH]
-        prepared = [prepare(e.example, checker.scorer, checker.options) for e in some]
-        scores = iter(checker.scorer.score([r for p in prepared for r in p.requests]))
-        for example, ready in zip(some, prepared, strict=True):
-            evidence = measure(ready, [next(scores) for _ in ready.groups])
-            for i in scored_spans(ready, evidence, checker.options):
-                features, sentence = evidence.features[i], ready.sentences[i]
-                if features is not None:
-                    spans.append(features)
-                    groups.append(example.group)
-                    labels.append(label_of(sentence.start, sentence.end, example.labels or ()))
-        if sys.stderr.isatty():
-            done = start + len(some)
-            end = "\n" if done == len(examples) else ""
-            print(f"\r{done}/{len(examples)}", end=end, file=sys.stderr, flush=True)
-    return spans, groups, labels
-
-
-def _statistics(spans: list[SpanFeatures]) -> dict[str, tuple[float, float]]:
-    """Mean and deviation of every feature, over the spans that have it."""
-    found: dict[str, tuple[float, float]] = {}
-    for name in SpanFeatures.__dataclass_fields__:
-        if name in ("drops", "jsds"):
-            continue
-        values = [getattr(s, name) for s in spans]
-        known = np.array([v for v in values if v is not None], dtype=np.float64)
-        if known.size > 1:
-            found[name] = (round(float(known.mean()), 6), round(float(known.std()), 6))
-    return found
-
-
 def _cross_fitted_ece(scores: np.ndarray, labels: np.ndarray, groups: list[str], ece: Any) -> float:
     """Calibration error of probabilities that were fitted on the other half of the answers."""
     from ..evaluation.operating import platt
@@ -185,16 +137,6 @@ def _cross_fitted_ece(scores: np.ndarray, labels: np.ndarray, groups: list[str],
     return float(ece(labels, probability))
 
 
-def _command(args: argparse.Namespace) -> str:
-    parts = [f"gasp-engine calibrate {Path(args.input).name}"]
-    for name, value in sorted(vars(args).items()):
-        if name in ("command", "input", "output") or value in (None, False, []):
-            continue
-        for one in value if isinstance(value, list) else [value]:
-            parts.append(f"--{name.replace('_', '-')}" + ("" if one is True else f" {one}"))
-    return " ".join(parts)
-
-
 def _print_table(profile: Any, file: Any) -> None:
     quality = ", ".join(f"{k} {v:.3g}" for k, v in profile.quality.items())
     print(f"{profile.name}: {quality}", file=file)
@@ -207,6 +149,9 @@ def _print_table(profile: Any, file: Any) -> None:
             _cell(point[k], point[f"{k}_interval"]) for k in ("flag_rate", "precision", "recall")
         ]
         mark = " <- used" if name == profile.source["threshold"] else ""
+        kind, _, target = name.partition("=")
+        if kind == "precision" and (point["precision"] or 0.0) < float(target):
+            mark = f"{mark} target not reached"
         row = "  ".join(f"{c:>18}" for c in cells)
         print(f"{name:16} {point['threshold']:9.3f}  {row}{mark}", file=file)
 
