@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from gasp_engine import cli
-from gasp_engine.cli import check as check_command
 from gasp_engine.checker import GroundingChecker
+from gasp_engine.cli import check as check_command
 from gasp_engine.scorers.table import TableScorer
 
 DAM = "The dam opened in 1931."

@@ -59,7 +59,12 @@ def test_a_sentence_that_no_passage_changes_is_flagged_and_cites_nothing():
 def test_an_empty_answer_gives_no_sentences_and_calls_no_model(answer):
     scorer = Counting(lambda *_: np.zeros(64))
     report = GroundingChecker(scorer).check("When?", [DAM], answer)
-    assert (report.sentences, report.score, report.grounded, report.citations) == ((), None, None, ())
+    assert (report.sentences, report.score, report.grounded, report.citations) == (
+        (),
+        None,
+        None,
+        (),
+    )
     assert Counting.calls == 0
 
 

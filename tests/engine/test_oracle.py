@@ -1,4 +1,4 @@
-"""The plain scorer against a computation written for this test: double precision, token by token."""
+"""The plain scorer against a computation written for it: double precision, token by token."""
 
 import math
 
