@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -62,6 +63,12 @@ class CheckOptions:
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or value < 1):
                 raise InputError(f"{name} must be a whole number from 1 up, got {value!r}")
+        if self.max_extra_passes < 0:
+            raise InputError(
+                f"max_extra_passes must be a whole number from 0 up, got {self.max_extra_passes!r}"
+            )
+        if self.threshold is not None and not math.isfinite(self.threshold):
+            raise InputError(f"threshold must be a finite number, got {self.threshold!r}")
         choices: dict[str, tuple[str, ...]] = {
             "passes": ("all", "two"),
             "splitter": ("default", "paper"),

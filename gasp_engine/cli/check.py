@@ -40,7 +40,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--answer", metavar="FILE", help="a file with the answer; - for stdin")
     add_scorer_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.add_argument("--html", metavar="FILE", help="also write a page with the report")
+    parser.add_argument(
+        "--html", metavar="FILE", help="also write a page with the report; implies --refine"
+    )
     parser.add_argument("--markdown", action="store_true", help="print Markdown with footnotes")
     parser.add_argument(
         "--color", choices=("auto", "always", "never"), default="auto", help="colour the text"
@@ -70,6 +72,13 @@ def add_scorer_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--refine", action="store_true", help="narrow citations to sentences")
     parser.add_argument(
+        "--max-extra-passes", type=int, metavar="N", help="look for joint and redundant support"
+    )
+    parser.add_argument("--max-units", type=int, metavar="N", help="leave out one by one at most")
+    parser.add_argument(
+        "--token-values", action="store_true", help="report every token's gap and drop"
+    )
+    parser.add_argument(
         "--check-markers", action="store_true", help="check the answer's own [1] marks"
     )
 
@@ -80,10 +89,14 @@ def checker_from(args: argparse.Namespace) -> Any:
 
     options = {
         name: value
-        for name in ("threshold", "passes", "language", "granularity")
+        for name in (
+            *("threshold", "passes", "language", "granularity"),
+            *("max_extra_passes", "max_units"),
+        )
         if (value := getattr(args, name)) is not None
     }
-    options |= {name: True for name in ("refine", "check_markers") if getattr(args, name)}
+    switches = ("refine", "check_markers", "token_values")
+    options |= {name: True for name in switches if getattr(args, name)}
     quiet_libraries()
     return GroundingChecker.from_pretrained(
         args.model,
@@ -97,16 +110,19 @@ def checker_from(args: argparse.Namespace) -> Any:
 
 
 def quiet_libraries() -> None:
-    """Keep progress bars and notices of the model library off the terminal."""
+    """Keep notices of the model library off the terminal, and its threads off a busy machine."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    # Waiting threads sleep: spinning ones make a busy machine many times slower.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def run(args: argparse.Namespace) -> int:
     """Check and print."""
     question, passages, answer = read_example(args)
     shown = as_passages(passages)
+    args.refine = args.refine or bool(args.html)  # a page is for looking closely
     report: Report = checker_from(args).check(question, list(shown), answer)
     if args.html:
         from ..render.html import to_html
