@@ -140,7 +140,7 @@ def _convert(source: Path, target: Path) -> None:
     try:
         where = {"pretrained_model_name_or_path": str(source.parent), "gguf_file": source.name}
         try:
-            # The file asks for no token at the beginning; transformers 4 would add one all the same.
+            # The file asks for no token at the beginning; transformers 4 adds one all the same.
             tokenizer = AutoTokenizer.from_pretrained(**where, add_bos_token=False)
             loaded = AutoModelForCausalLM.from_pretrained(**where, dtype=torch.float32)
         except (OSError, ValueError, KeyError, RuntimeError) as error:
