@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from .closer import look_closer
-from .detectors import Detector, Profile, default_detector, load_profile
+from .detectors import Detector, EvidenceDetector, Profile, default_detector, load_profile
 from .options import CheckOptions
 from .prepare import Example, Prepared, as_example, prepare
 from .report import Report
@@ -209,6 +209,14 @@ class GroundingChecker:
             )
         else:
             warnings += profile.mismatches(info)
+            if profile.is_partial and isinstance(detector, EvidenceDetector):
+                warnings.append(
+                    f"calibration profile {profile.name!r} was made from likelihoods alone: its "
+                    f"statistics are used, but no threshold and no probabilities. Make a whole "
+                    f"profile with: gasp-engine calibrate"
+                )
+                fallback = detector.fallback_threshold
+                profile = replace(profile, platt=None, threshold=fallback)
         threshold = self.options.threshold
         if threshold is None:
             threshold = profile.threshold if profile else detector.fallback_threshold

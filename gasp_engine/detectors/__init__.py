@@ -4,7 +4,14 @@ from .base import Detector
 from .evidence import EvidenceDetector
 from .profile import Profile, load_profile, packaged_profiles
 
-__all__ = ["Detector", "Profile", "default_detector", "load_profile", "packaged_profiles"]
+__all__ = [
+    "Detector",
+    "EvidenceDetector",
+    "Profile",
+    "default_detector",
+    "load_profile",
+    "packaged_profiles",
+]
 
 
 def default_detector(profile: Profile | None) -> Detector:

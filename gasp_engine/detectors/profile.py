@@ -58,6 +58,11 @@ class Profile:
         a, b = self.platt
         return 1.0 / (1.0 + np.exp(-(a * np.asarray(scores, dtype=np.float64) + b)))
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether it was made from published features, which know neither tokens nor words."""
+        return "surprisal_top" not in self.statistics
+
     def mismatches(self, info: ScorerInfo) -> list[str]:
         """Warnings where the scorer's settings are not those that the profile was made with."""
         used = asdict(info)
