@@ -30,6 +30,7 @@ try:
     from torch import Tensor
 
     from .attention import KeyValues
+    from .disk import EvidenceFolder
     from .loading import EMBEDDED, load, window
     from .packed import PackedModel
 except ImportError as error:
@@ -92,6 +93,8 @@ class TransformersScorer:
         prompt: `paper` or `chat`.
         max_tokens_per_batch: most tokens in one pass over the model; bounds the memory.
         evidence_bytes: most memory for keys and values of evidence that is kept between calls.
+        evidence_folder: a folder where mode `cached` also keeps them on disk.
+        folder_bytes: most bytes in that folder.
         scores_bytes: most memory for finished scores that are kept between calls.
     """
 
@@ -106,6 +109,8 @@ class TransformersScorer:
         prompt: PromptName = "paper",
         max_tokens_per_batch: int = 4096,
         evidence_bytes: int = 512 << 20,
+        evidence_folder: str | Path | None = None,
+        folder_bytes: int = 8 << 30,
         scores_bytes: int = _SCORES_BYTES,
     ) -> None:
         if max_tokens_per_batch < 1:
@@ -121,6 +126,12 @@ class TransformersScorer:
         self._max_tokens = window(model.config)
         dtype = str(model.dtype).removeprefix("torch.")
         self._info = ScorerInfo(name, revision, dtype, str(model.device), "", prompt)
+        identity = (name, revision, dtype)
+        self._folder = (
+            EvidenceFolder(Path(evidence_folder).expanduser(), identity, folder_bytes)
+            if evidence_folder is not None
+            else None
+        )
         self._set_mode(mode)
 
     @classmethod
@@ -135,6 +146,8 @@ class TransformersScorer:
         revision: str | None = None,
         max_tokens_per_batch: int = 4096,
         evidence_bytes: int = 512 << 20,
+        evidence_folder: str | Path | None = None,
+        folder_bytes: int = 8 << 30,
         scores_bytes: int = _SCORES_BYTES,
     ) -> TransformersScorer:
         """Load a model by name, from a folder, or the embedded one (`"embedded"`).
@@ -149,6 +162,8 @@ class TransformersScorer:
             revision: of a model on the hub.
             max_tokens_per_batch: see the class.
             evidence_bytes: see the class.
+            evidence_folder: see the class.
+            folder_bytes: see the class.
             scores_bytes: see the class.
 
         Raises:
@@ -168,6 +183,8 @@ class TransformersScorer:
             prompt=prompt,
             max_tokens_per_batch=max_tokens_per_batch,
             evidence_bytes=evidence_bytes,
+            evidence_folder=evidence_folder,
+            folder_bytes=folder_bytes,
             scores_bytes=scores_bytes,
         )
 
@@ -371,7 +388,7 @@ class TransformersScorer:
             key = content_key(
                 root.tokens, root.position, [evidence.roots[r.segment].tokens for r in root.sees]
             )
-            kept = self._kept.get(key)
+            kept = self._find(key)
             segment = plan.add(root.tokens, root.position, sees, given=kept is not None)
             indices.append(segment)
             if kept is not None:
@@ -410,11 +427,22 @@ class TransformersScorer:
         ]
         return given, wishes, branches
 
+    def _find(self, key: bytes) -> KeyValues | None:
+        """Evidence that is kept in memory or, in mode `cached`, on disk."""
+        kept = self._kept.get(key)
+        if kept is None and self._folder is not None and self._mode == "cached":
+            kept = self._folder.get(key, str(self._model.device))
+            if kept is not None:
+                self._kept.put(key, kept, kept.nbytes)
+        return kept
+
     def _put(self, wishes: Iterable[_Wish], kept: dict[int, KeyValues]) -> None:
         for wish in wishes:
             values = kept.get(wish.part.segment)
             if wish.key and values is not None:
                 self._kept.put(wish.key, values, values.nbytes)
+                if self._folder is not None and self._mode == "cached":
+                    self._folder.put(wish.key, values)
 
 
 def _states(parts: Iterator[Tensor], route: Route) -> Tensor:
