@@ -3,13 +3,14 @@
 #   make demo    two RAG chains over examples/corpus, checked sentence by sentence
 #   make test    all tests          make test ARGS="-m 'not slow'"   some
 #   make check   formatting, lint, types, all tests
-#   make bench   the benchmarks of benchmarks/
+#   make bench   the benchmarks       make bench BENCH=benchmarks/speed.py ARGS=--quick   one of them
 #   make clean   remove what these targets made in this folder
 #
 # PYTHON=/path/to/python3.11 chooses the interpreter that .venv is made from.
 
 SHELL := /bin/sh
 PY := .venv/bin/python
+BENCH ?= $(sort $(wildcard benchmarks/[a-z]*.py))
 
 export PYTHON
 export OMP_NUM_THREADS ?= 2
@@ -36,7 +37,7 @@ check: setup
 	$(PY) -m pytest $(ARGS)
 
 bench: setup
-	@$(PY) -m benchmarks $(ARGS)
+	@for file in $(BENCH); do echo "== $$file $(ARGS)"; $(PY) $$file $(ARGS) || exit; done
 
 # The adapters against the lowest supported frameworks. These import with deprecation warnings of
 # their own under today's Python packages, so warnings are not errors here.
