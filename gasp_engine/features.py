@@ -72,6 +72,8 @@ class SpanFeatures:
     """Share of content words that one place in the sources holds, in [0, 1]."""
     numbers_missing: int = 0
     """Numbers that no source holds."""
+    numbers_distant: int = 0
+    """Numbers that a source holds, but far from where it holds the sentence's other words."""
     names_missing: int = 0
     """Capitalized words that no source holds."""
 
@@ -192,6 +194,7 @@ def _one(
         novel_bigrams=lexical.novel_bigrams,
         overlap=lexical.overlap,
         numbers_missing=len(lexical.missing_numbers),
+        numbers_distant=len(lexical.distant_numbers),
         names_missing=len(lexical.missing_names),
     )
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from .types import Sentence, SpanSplitter, Tokens
 
-_NUMBER = r"\d+(?:[.,:/]\d+)*"
+_NUMBER = r"\d+(?:[.,:/]\d+)*(?:(?:st|nd|rd|th)\b)?"
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 _WORD = re.compile(
     rf"{_NUMBER}|[{_UNSPACED}]+|(?:(?![{_UNSPACED}])[^\W\d_])+(?:[’'](?:[^\W\d_])+)*"
@@ -37,7 +37,12 @@ def _function_words() -> frozenset[str]:
 _JOINT = re.compile(r"(\d[.,])\s(\d)")
 """Digits parted by a space after a point or comma, as some tokenized sources write them."""
 _SMALL = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
-_NUMBER_WORDS = {a: b for n, word in enumerate(_SMALL) for a, b in ((word, str(n)), (str(n), word))}
+_ORDINALS = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"]
+_NUMBER_WORDS: dict[str, tuple[str, ...]] = {
+    **{str(n): (word, *_ORDINALS[n - 1 : n]) for n, word in enumerate(_SMALL)},
+    **{word: (str(n),) for n, word in enumerate(_SMALL)},
+    **{word: (str(n),) for n, word in enumerate(_ORDINALS, 1)},
+}
 """English words of small numbers and their digits, either way."""
 _STOP = re.compile(r"[.!?:;。！？\n]")
 _JSON_KEY = re.compile(r"""(?:^|[{,\[])\s*("(?:[^"\\\n]|\\.)*")\s*:""")
@@ -102,7 +107,7 @@ def _labels(text: str) -> frozenset[int]:
 
 def _number_key(raw: str) -> str:
     """Grouping commas are dropped: `1,200` and `1200` are one number; `1,5` stays."""
-    folded = unicodedata.normalize("NFKC", raw)
+    folded = unicodedata.normalize("NFKC", raw).rstrip("sthndr")
     return re.sub(r"[,.](?=\d{3}(?:\D|$))", "", folded) if re.search(r"[,]", folded) else folded
 
 
@@ -132,6 +137,9 @@ class LexicalEvidence:
     sentence's share and the best two neighbouring sentences'; 1 when there are no content words."""
     missing_numbers: tuple[str, ...]
     """Numbers, as written, that stand in no source."""
+    distant_numbers: tuple[str, ...]
+    """Numbers that a source holds, but not within a sentence of the place of best overlap: what a
+    sentence looks like that puts the figure of one thing to another."""
     missing_names: tuple[str, ...]
     """Capitalized words, as written, that stand in no source."""
 
@@ -162,16 +170,23 @@ class LexicalIndex:
     def __contains__(self, key: str) -> bool:
         return key in self._places
 
-    def _overlap(self, keys: set[str]) -> float:
-        """Mean of the best sentence's and the best two neighbours' share of `keys`."""
+    def _overlap(self, keys: set[str]) -> tuple[float, int | None]:
+        """Mean of the best sentence's and the best two neighbours' share of `keys`, and where."""
         single: Counter[int] = Counter()
         double: Counter[int] = Counter()
         for key in keys:
             places = self._places.get(key, [])
             single.update(places)
             double.update({p - 1 for p in places} | set(places))
-        best = max(single.values(), default=0) + max(double.values(), default=0)
-        return best / (2 * len(keys)) if keys else 1.0
+        if not double:
+            return (0.0, None) if keys else (1.0, None)
+        place, most = min(double.items(), key=lambda item: (-item[1], item[0]))
+        return (max(single.values()) + most) / (2 * len(keys)), place
+
+    def _is_distant(self, key: str, place: int | None) -> bool:
+        """Whether a source holds `key`, but not from one sentence before `place` to two after."""
+        places = self._places.get(key)
+        return bool(places) and place is not None and not any(-1 <= p - place <= 2 for p in places)
 
     def evidence(self, text: str) -> LexicalEvidence:
         """Compare one sentence with the sources."""
@@ -180,13 +195,18 @@ class LexicalIndex:
         pairs = [
             (a.key, b.key) for a, b in pairwise(content) if not _STOP.search(text, a.end, b.start)
         ]
+        overlap, place = self._overlap({w.key for w in content})
+        numbers = [w for w in content if w.is_number or w.key in _SMALL]
         novel = sum(pair not in self._pairs for pair in pairs)
         return LexicalEvidence(
             n_content=len(content),
             novelty=len(missing) / len(content) if content else 0.0,
             novel_bigrams=novel / len(pairs) if pairs else 0.0,
-            overlap=self._overlap({w.key for w in content}),
+            overlap=overlap,
             missing_numbers=tuple(text[w.start : w.end] for w in missing if w.is_number),
+            distant_numbers=tuple(
+                text[w.start : w.end] for w in numbers if self._is_distant(w.key, place)
+            ),
             missing_names=tuple(text[w.start : w.end] for w in missing if w.is_name),
         )
 
@@ -198,9 +218,7 @@ def _keys_of(text: str) -> set[str]:
         for word in words(form):
             if word.is_content:
                 keys.add(word.key)
-            other = _NUMBER_WORDS.get(word.key)
-            if other is not None:
-                keys.add(other)
+            keys.update(_NUMBER_WORDS.get(word.key, ()))
     return keys
 
 

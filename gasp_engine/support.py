@@ -24,7 +24,7 @@ from .types import Passage, PassageSpan, Support
 
 MIN_SHARE = 0.3
 """A unit is cited when its drop is at least this share of the largest one …"""
-MIN_DROP = 0.02
+MIN_DROP = 0.05
 """… and at least this many nats per token."""
 MAX_CITATIONS = 3
 """Citations per sentence at most."""

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .errors import InputTypeError, shorten
+from .errors import InputError, InputTypeError, shorten
 
 SentenceKind = Literal[
     "claim", "heading", "question", "abstention", "boilerplate", "code", "list_marker"
@@ -151,9 +151,10 @@ def _as_passage(item: object, name: str) -> Passage:
     if isinstance(item, Passage):
         if not isinstance(item.text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputTypeError(f"{name}.text must be str, got {type(item.text).__name__}")
+        as_text(item.text, f"{name}.text")
         return item
     if isinstance(item, str):
-        return Passage(item)
+        return Passage(as_text(item, name))
     if isinstance(item, Mapping):
         fields: Mapping[str, Any] = item  # pyright: ignore[reportUnknownVariableType]
         text = fields.get("text")
@@ -162,11 +163,17 @@ def _as_passage(item: object, name: str) -> Passage:
                 f'{name}["text"] must be str, got {type(text).__name__} in {shorten(item)}'
             )
         identifier, title = fields.get("id"), fields.get("title")
+        metadata = fields.get("metadata") or {}
+        if not isinstance(metadata, Mapping):
+            raise InputTypeError(
+                f'{name}["metadata"] must be a dict, got {type(metadata).__name__} '
+                f"{shorten(metadata)}"
+            )
         return Passage(
-            text,
+            as_text(text, f'{name}["text"]'),
             None if identifier is None else str(identifier),
             None if title is None else str(title),
-            dict(fields.get("metadata") or {}),
+            dict(metadata),
         )
     raise InputTypeError(
         f"{name} must be str, Passage or dict, got {type(item).__name__} {shorten(item)}"
@@ -174,11 +181,20 @@ def _as_passage(item: object, name: str) -> Passage:
 
 
 def as_text(value: object, name: str) -> str:
-    """`value` if it is a string.
+    """`value` if it is a string that can be written down.
 
     Raises:
         InputTypeError: names the argument `name` and the type given.
+        InputError: half of a surrogate pair, which is no character; names where.
     """
     if not isinstance(value, str):
         raise InputTypeError(f"{name} must be str, got {type(value).__name__} {shorten(value)}")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{name} holds half of a surrogate pair at character {error.start} "
+            f"({value[error.start]!a}), which is no text: decode its source as UTF-8, or "
+            f"replace it"
+        ) from error
     return value

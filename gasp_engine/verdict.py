@@ -260,7 +260,7 @@ def _judge_one(
     citations = numbers.cite(support)
     return report(
         "grounded",
-        why_grounded(features, citations),
+        why_grounded(features, citations, support.kind),
         support=support.kind,
         support_share=support.share,
         citations=citations,
