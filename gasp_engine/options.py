@@ -67,6 +67,11 @@ class CheckOptions:
             raise InputError(
                 f"max_extra_passes must be a whole number from 0 up, got {self.max_extra_passes!r}"
             )
+        if self.passes == "two" and (self.refine or self.max_extra_passes):
+            raise InputError(
+                "refine and max_extra_passes look closer at units that were left out, which "
+                'passes="two" does not do: use passes="all"'
+            )
         if self.threshold is not None and not math.isfinite(self.threshold):
             raise InputError(f"threshold must be a finite number, got {self.threshold!r}")
         choices: dict[str, tuple[str, ...]] = {

@@ -35,7 +35,7 @@ class Journal:
 
     def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Write rows and wait until they are on the disk."""
-        lines = [json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows]
+        lines = [json.dumps(row, ensure_ascii=True, allow_nan=False) + "\n" for row in rows]
         self._file.write("".join(lines).encode("utf-8"))
         self._file.flush()
         os.fsync(self._file.fileno())
@@ -50,9 +50,10 @@ class Journal:
             for line in lines:
                 yield json.loads(line)
 
-    def remove_settings(self) -> None:
-        """Forget the settings once the run is complete."""
-        self._settings_path.unlink(missing_ok=True)
+    def remove(self) -> None:
+        """Delete the file and its settings, once the rows are somewhere else."""
+        self.path.unlink()
+        self._settings_path.unlink()
 
     def _check_settings(self, settings: dict[str, Any]) -> None:
         if self.path.exists() and self.path.stat().st_size and not self._settings_path.exists():

@@ -34,7 +34,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | None, str | No
             number += 1
             try:
                 row = json.loads(line.decode("utf-8-sig"))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 yield number, None, f"not JSON: {error}"
                 continue
             if isinstance(row, dict):

@@ -64,6 +64,10 @@ def score_file(
     source, target = Path(source), Path(target)
     is_parquet = target.suffix == ".parquet"
     journal_path = target.with_name(target.name + ".rows.jsonl") if is_parquet else target
+    if target.suffix not in (".jsonl", ".ndjson", ".json", ".parquet"):
+        raise InputError(f"{target} must end in .jsonl or .parquet, got {target.suffix!r}")
+    if workers < 1 or batch_size < 1:
+        raise InputError(f"workers and batch_size must be 1 or more, got {workers}, {batch_size}")
     if is_parquet and target.exists():
         raise InputError(f"{target} exists: move it away or choose another output")
     journal = Journal(journal_path, {**settings, "source": str(source)})
@@ -85,8 +89,7 @@ def score_file(
         journal.close()
     if is_parquet:
         write_parquet(journal.rows(), target)
-        journal_path.unlink()
-    journal.remove_settings()
+        journal.remove()
     return Progress(done, failed, skipped)
 
 

@@ -114,6 +114,7 @@ def quiet_libraries() -> None:
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ.setdefault("TQDM_DISABLE", "1")
     # Waiting threads sleep: spinning ones make a busy machine many times slower.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
@@ -122,7 +123,9 @@ def run(args: argparse.Namespace) -> int:
     """Check and print."""
     question, passages, answer = read_example(args)
     shown = as_passages(passages)
-    args.refine = args.refine or bool(args.html)  # a page is for looking closely
+    args.refine = args.refine or (
+        bool(args.html) and args.passes != "two"
+    )  # a page is for looking closely
     report: Report = checker_from(args).check(question, list(shown), answer)
     if args.html:
         from ..render.html import to_html
@@ -187,6 +190,8 @@ def _from_json(text: str) -> tuple[str, list[Any], str]:
         raise InputError(
             f"standard input is not JSON (line {error.lineno}, column {error.colno}: {error.msg})"
         ) from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"standard input is no JSON that can be read: {error}") from error
     if not isinstance(values, dict):
         raise InputTypeError(
             f"standard input must hold one JSON object, got {type(values).__name__} "
@@ -205,12 +210,13 @@ def _read_passages(name: str) -> list[Any]:
             continue
         try:
             row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InputError(f"{name}, line {number}: not JSON ({error.msg})") from error
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{name}, line {number}: not JSON ({error})") from error
         try:
             rows += as_passages([row])
-        except InputTypeError as error:
-            raise InputError(f"{name}, line {number}: {error}") from error
+        except InputError as error:
+            what = str(error).removeprefix("passages[0]")
+            raise InputError(f"{name}, line {number}: the passage{what}") from error
     return rows
 
 

@@ -85,6 +85,10 @@ class Profile:
     def from_dict(cls, values: Mapping[str, Any]) -> Profile:
         """The profile that `to_dict` was called on; unknown fields are ignored."""
         known = {k: v for k, v in values.items() if k in cls.__dataclass_fields__}
+        needed = ("name", "scorer", "settings", "detector", "threshold")
+        missing = [k for k in needed if k not in known]
+        if missing:
+            raise ValueError(f"it lacks {', '.join(missing)}")
         known["statistics"] = {k: tuple(v) for k, v in known.get("statistics", {}).items()}
         if known.get("platt") is not None:
             known["platt"] = tuple(known["platt"])
@@ -97,14 +101,22 @@ class Profile:
 
     @classmethod
     def load(cls, path: str | Path) -> Profile:
-        """Read one that `save` wrote.
+        """Read one that `save` wrote, or the packaged one of that name.
 
         Raises:
             ModelLoadError: not a profile; names the path.
         """
+        for packaged in packaged_profiles():
+            if packaged.name == str(path):
+                return packaged
         try:
             return cls.from_dict(json.loads(Path(path).read_text("utf-8")))
-        except (OSError, ValueError, TypeError, AttributeError) as error:
+        except OSError as error:
+            names = ", ".join(p.name for p in packaged_profiles())
+            raise ModelLoadError(
+                f"no calibration profile {str(path)!r}: neither a file nor one of {names}"
+            ) from error
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
             raise ModelLoadError(
                 f"{path} is not a calibration profile: {error}. Make one with: "
                 f"gasp-engine calibrate"

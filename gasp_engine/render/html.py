@@ -6,11 +6,12 @@ No script, no style and no image is loaded from anywhere. All text of users is e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
+from html import escape as html_escape
 from itertools import pairwise
 
 from ..report import Citation, Report, SentenceReport
 from ..types import Passage
+from .text import visible
 
 _STYLE = """
 :root{color-scheme:light dark}
@@ -32,6 +33,11 @@ mark:target{background:#ffb70388;outline:2px solid #ffb703}
 .reasons{font-size:.85rem}
 .note{font-size:.85rem;opacity:.8}
 """.strip()
+
+
+def escape(text: str, quote: bool = True) -> str:
+    """Text of users as HTML text: no markup, no control characters."""
+    return html_escape(visible(text), quote)
 
 
 def to_html(report: Report, passages: Sequence[Passage | str] | None = None) -> str:

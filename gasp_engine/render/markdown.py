@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from ..report import Citation, Report
-from .text import QUOTE_LIMIT
+from .text import QUOTE_LIMIT, visible
 
 
 def to_markdown(report: Report, *, flag: str = "⚠") -> str:
@@ -34,7 +34,7 @@ def to_markdown(report: Report, *, flag: str = "⚠") -> str:
         blocks.append("**Not supported by the sources**\n\n" + "\n".join(flagged))
     if notes:
         blocks.append("\n".join(notes))
-    return "\n\n".join(blocks) + "\n"
+    return visible("\n\n".join(blocks)) + "\n"
 
 
 def _note(citation: Citation) -> str:

@@ -6,7 +6,7 @@ from typing import IO
 
 from ..errors import MissingExtraError
 from ..report import Report
-from .text import MARKS, citation_line, notes, printable, score_of, summary
+from .text import MARKS, citation_line, marker_lines, notes, printable, score_of, summary
 
 _STYLES = {"grounded": "green", "flagged": "bold red", "abstention": "cyan", "unscored": "dim"}
 
@@ -44,6 +44,8 @@ def print_report(report: Report, file: IO[str], *, force: bool = False) -> None:
             body.append(f" [{citation.id}]", style="bold blue")
         if sentence.status != "grounded":
             body.append(f"\n{printable(sentence.reason)}", style="dim italic")
+        for line in marker_lines(sentence):
+            body.append(f"\n{line}", style="magenta")
         head = Text(f"{MARKS[sentence.status]} {sentence.status}", style=style)
         table.add_row(head, score_of(sentence).strip(), body)
     console.print(table)

@@ -56,7 +56,9 @@ def citation_line(citation: Citation) -> str:
 def notes(report: Report) -> list[str]:
     """Unused passages, and warnings."""
     unused = [_name(p.index, p.title or p.id) for p in report.passages if not p.used]
-    lines = [f"Not used: {printable(', '.join(unused))}"] if unused and report.sentences else []
+    lines: list[str] = []
+    if unused and report.citations:
+        lines.append(f"Not used: {printable(', '.join(unused))}")
     return lines + [f"warning: {printable(w)}" for w in report.warnings]
 
 
@@ -67,7 +69,15 @@ def _sentence(sentence: SentenceReport) -> list[str]:
     lines = [f"{line} {marks}" if marks else line]
     if sentence.status != "grounded":
         lines.append(f"{'':20}{printable(sentence.reason)}")
-    return lines
+    return lines + [f"{'':20}{line}" for line in marker_lines(sentence)]
+
+
+def marker_lines(sentence: SentenceReport) -> list[str]:
+    """What was found of the answer's own markers, where they were checked."""
+    return [
+        printable(f"its mark [{m['label']}]: {m['verdict']}")
+        for m in sentence.extra.get("markers", ())
+    ]
 
 
 def _name(index: int, title: str | None) -> str:
@@ -80,7 +90,16 @@ def printable(text: str) -> str:
     >>> printable("a\\n b\\x1b[2J")
     'a b\\\\x1b[2J'
     """
-    folded = re.sub(r"\s+", " ", text)
+    return visible(re.sub(r"\s+", " ", text))
+
+
+def visible(text: str) -> str:
+    """The text with its lines kept and other control characters shown as `\\x1b`.
+
+    >>> visible("a\\n\\x1b[2J")
+    'a\\n\\\\x1b[2J'
+    """
     return "".join(
-        c if unicodedata.category(c) not in ("Cc", "Cs") else f"\\x{ord(c):02x}" for c in folded
+        c if c in "\t\n\r" or unicodedata.category(c) not in ("Cc", "Cs") else f"\\x{ord(c):02x}"
+        for c in text
     )

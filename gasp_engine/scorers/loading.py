@@ -46,6 +46,11 @@ def load(
     """
     name = str(name_or_path)
     source = embedded_model() if name == EMBEDDED else Path(name_or_path)
+    if not name.strip() or (name[0] in "./~" and not source.is_dir()):
+        raise ModelLoadError(
+            f"no scorer at {name!r}: expected a folder with a model, a name on the Hugging Face "
+            f"hub such as Qwen/Qwen2.5-0.5B-Instruct, or {EMBEDDED!r}"
+        )
     where = device or default_device()
     kind = _dtype(dtype) if dtype else default_dtype(where)
     options: dict[str, Any] = {"trust_remote_code": False}
@@ -58,7 +63,7 @@ def load(
                 str(source), dtype=kind, use_safetensors=True, **options
             )
             model = model.to(where).eval()
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, AssertionError) as error:
         raise ModelLoadError(
             f"cannot load the scorer {name!r} in {str(kind).removeprefix('torch.')} on {where}: "
             f"{error}"

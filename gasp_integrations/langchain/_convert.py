@@ -84,13 +84,17 @@ def example_of(values: object, keys: Keys) -> Example:
 def message_text(value: object, name: str = "answer") -> str:
     """The text of a string, a message or a list of content blocks; reasoning is left out.
 
-    Text blocks are joined as they stand, as LangChain's own `.text` does.
+    Text blocks are joined as they stand, as LangChain's own `.text` does. Of a list of messages it
+    is the last human one's, which is the question of a chat.
 
     Raises:
         InputTypeError: not one of these, or a message that holds no text but, say, an image.
     """
     if isinstance(value, str):
         return value
+    if isinstance(value, list) and value and all(isinstance(m, BaseMessage) for m in value):
+        spoken = [m for m in value if m.type == "human"]
+        value = (spoken or value)[-1]
     if isinstance(value, list):
         value = AIMessage(content=value)
     if not isinstance(value, BaseMessage):

@@ -6,7 +6,7 @@ import pytest
 
 from gasp_engine import GroundingChecker
 from gasp_engine.batch import score_file
-from gasp_engine.errors import DatasetError
+from gasp_engine.errors import DatasetError, InputError
 from gasp_engine.scorers.table import TableScorer
 
 DAM = "The dam opened in 1931."
@@ -89,7 +89,6 @@ def test_a_killed_run_goes_on_where_it_stopped_and_ends_the_same(tmp_path):
     progress = run(tmp_path / "in.jsonl", target, batch_size=2)
     assert (progress.done, progress.skipped) == (7, 4)
     assert read(target) == read(tmp_path / "whole.jsonl")
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl", "whole.jsonl"]
 
 
 def test_rows_made_under_other_settings_never_mix(tmp_path):
@@ -101,11 +100,37 @@ def test_rows_made_under_other_settings_never_mix(tmp_path):
         run(tmp_path / "in.jsonl", target, settings={"model": "u"})
 
 
-def test_a_finished_output_is_not_written_over(tmp_path):
-    write(tmp_path / "in.jsonl", ROWS[:1])
+def test_running_a_finished_call_again_changes_nothing_and_is_no_failure(tmp_path):
+    write(tmp_path / "in.jsonl", ROWS[:3])
     run(tmp_path / "in.jsonl", tmp_path / "out.jsonl")
+    before = (tmp_path / "out.jsonl").read_bytes()
+    progress = run(tmp_path / "in.jsonl", tmp_path / "out.jsonl", lambda: pytest.fail("loaded"))
+    assert (progress.done, progress.skipped, progress.failed) == (3, 3, 0)
+    assert (tmp_path / "out.jsonl").read_bytes() == before
+
+
+def test_a_file_of_somebody_else_is_not_written_over(tmp_path):
+    write(tmp_path / "in.jsonl", ROWS[:1])
+    (tmp_path / "out.jsonl").write_text("mine\n")
     with pytest.raises(DatasetError, match="exists"):
         run(tmp_path / "in.jsonl", tmp_path / "out.jsonl")
+    assert (tmp_path / "out.jsonl").read_text() == "mine\n"
+
+
+def test_half_a_surrogate_spoils_its_own_row_alone(tmp_path):
+    bad = '{"id": "\\ud800", "question": "q", "passages": ["a \\ud800"], "answer": "z"}\n'
+    write(tmp_path / "in.jsonl", [ROWS[0], bad, ROWS[1]])
+    progress = run(tmp_path / "in.jsonl", tmp_path / "out.jsonl", batch_size=5)
+    out = {r["row"]: r for r in read(tmp_path / "out.jsonl")}
+    assert (progress.done, progress.failed) == (3, 1)
+    assert "surrogate" in out[1]["error"]
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out"])
+def test_an_output_of_another_kind_is_refused(tmp_path, name):
+    write(tmp_path / "in.jsonl", ROWS[:1])
+    with pytest.raises(InputError, match=r"must end in \.jsonl"):
+        run(tmp_path / "in.jsonl", tmp_path / name)
 
 
 def test_parquet_in_and_out_hold_the_same(tmp_path):

@@ -59,3 +59,9 @@ def test_a_file_that_is_no_profile_is_refused_with_its_path(tmp_path, text):
     path.write_text(text)
     with pytest.raises(ModelLoadError, match=r"p\.json is not a calibration profile"):
         Profile.load(path)
+
+
+def test_a_profile_is_found_by_its_name_and_a_missing_one_names_them_all():
+    assert Profile.load("embedded-mask-paper-float32").scorer == "embedded"
+    with pytest.raises(ModelLoadError, match="neither a file nor one of embedded-mask"):
+        Profile.load("nowhere.json")
