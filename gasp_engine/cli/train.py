@@ -14,7 +14,7 @@ from ..errors import InputError
 from .measuring import RELEASED, add_input_arguments, command_line, measure_input
 
 NAME = "train"
-SETS = ("four", "base", "signed", "answer", "place", "words")
+SETS = ("four", "base", "signed", "answer", "place", "words", "all")
 
 
 def add_parser(commands: Any) -> None:
@@ -31,8 +31,8 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--features",
         choices=SETS,
-        help="feature set; default: words, and place for published features. answer and place "
-        "also learn how a benchmark was sampled: signed is safer for other data",
+        help="feature set; default: words, and signed for published features. answer, place and "
+        "all also learn how a benchmark was sampled: they do worse on other data",
     )
 
 
@@ -44,9 +44,9 @@ def run(args: argparse.Namespace) -> int:
     from ..evaluation import Bootstrap, make_folds, out_of_fold
     from ..evaluation.training import fit_trained, table_of
 
-    feature_set = args.features or ("place" if args.format == RELEASED else "words")
-    if feature_set == "words" and args.format == RELEASED:
-        raise InputError("published features hold no words; use --features place")
+    feature_set = args.features or ("signed" if args.format == RELEASED else "words")
+    if feature_set in ("words", "all") and args.format == RELEASED:
+        raise InputError("published features hold no words; use --features signed or place")
     data = measure_input(args, before=lambda labelled: _need_labels(args, labelled))
     if data.labels is None:
         raise InputError(f"{args.input}: training needs labels in every row")

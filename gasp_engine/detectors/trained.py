@@ -49,14 +49,9 @@ ANSWER = (
     *(f"own_{name}" for name in OF_ANSWER),
 )
 PLACE = (*ANSWER, "drop_first", "drop_last", "leans_at", "leans_away")
-WORDS = (
-    *PLACE,
-    "novelty",
-    "novel_bigrams",
-    "overlap",
-    "numbers_missing",
-    "names_missing",
-)
+_OF_WORDS = ("novelty", "novel_bigrams", "overlap", "numbers_missing", "names_missing")
+WORDS = (*SIGNED, *_OF_WORDS)
+ALL = (*PLACE, *_OF_WORDS)
 
 FEATURE_SETS: Mapping[str, tuple[str, ...]] = {
     "four": FOUR,
@@ -65,8 +60,9 @@ FEATURE_SETS: Mapping[str, tuple[str, ...]] = {
     "answer": ANSWER,
     "place": PLACE,
     "words": WORDS,
+    "all": ALL,
 }
-"""By name, from the paper's features to everything; `words` needs the sources' text.
+"""By name, from the paper's features to everything; `words` and `all` need the sources' text.
 
 `answer` adds the position of a span and its answer's own level, `place` where in the sources its
 support lies. Both may carry how a benchmark was sampled: measure on other data first.
@@ -111,7 +107,7 @@ def _columns(spans: Sequence[SpanFeatures]) -> dict[str, np.ndarray]:
     drops = [sorted((d for d in span.drops if d is not None), reverse=True) for span in spans]
     jsds = [[j for j in span.jsds if j is not None] for span in spans]
     index = np.arange(n, dtype=np.float64)
-    columns = {name: read(name) for name in (*BASE, "explained", "surprisal_none", *WORDS[-5:])}
+    columns = {name: read(name) for name in (*BASE, "explained", "surprisal_none", *_OF_WORDS)}
     columns["drops_up"] = np.array(
         [sum(d for d in row if d > 0) for row in drops], dtype=np.float64
     )
