@@ -36,6 +36,7 @@ _NUMBERED = re.compile(
     re.I,
 )
 _AFTER_SENTENCE = ".!?…。！？\"”»)’'"
+_ENDS = re.compile(r"[.!?…。！？]|[ \t]*(?:$|[\r\n\[])")
 _BEFORE_VALUE = ":=,;([{<>+-−*/|&~"
 
 
@@ -198,6 +199,8 @@ def _is_no_fact(text: str, marker: Marker, passages: Sequence[Passage]) -> bool:
         return False
     if previous and previous in _AFTER_SENTENCE and len(numbers) == 1:
         return True
+    if len(numbers) == 1 and len(numbers[0]) < 3 and _ENDS.match(text, marker.end):
+        return True  # "from May [7]." counts a source, even one that is not there
     if not previous and not re.match(r"[ \t\u00a0]+\w", text[marker.end :]):
         return False
     return all(resolve(label, passages) is not None for label in numbers)

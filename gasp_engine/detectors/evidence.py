@@ -1,7 +1,7 @@
 """The project's own detector: what the sources explain, and what their words hold. No training.
 
     score = mean of the parts that were measured + min(numbers in no source, 2)
-            + ½ min(numbers that stand elsewhere in the sources, 2)
+            + 1 where a number stands elsewhere in the sources
 
     part        high when …                                                          from
     explained   the sources explain little of what is surprising in the content       likelihood
@@ -40,7 +40,7 @@ REFERENCE: Statistics = {
 LIMIT = 2.0
 """Standard scores are held to ± this."""
 MAX_NUMBERS = 2
-"""Numbers that count at most: in no source, each adds 1; far from the sentence's words, ½."""
+"""Numbers in no source that count at most; each adds 1 to the score."""
 
 
 class EvidenceDetector:
@@ -83,7 +83,7 @@ class EvidenceDetector:
     def _one(self, span: SpanFeatures) -> float:
         parts = self.parts(span).values()
         wrong = min(span.numbers_missing, MAX_NUMBERS)
-        return sum(parts) / len(parts) + wrong + min(span.numbers_distant, MAX_NUMBERS) / 2
+        return sum(parts) / len(parts) + wrong + min(span.numbers_distant, 1)
 
     def _z(self, name: str, value: float) -> float:
         mean, deviation = self._statistics[name]

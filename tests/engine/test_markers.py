@@ -8,6 +8,7 @@ from gasp_engine import GroundingChecker, Passage
 from gasp_engine.markers import find_markers, marked_ranges, resolve, without_ranges
 from gasp_engine.scorers.table import TableScorer
 from gasp_engine.segment import segment
+from gasp_engine.types import as_passages
 
 DAM = "The dam opened in 1931."
 MARKED = (
@@ -126,3 +127,14 @@ def test_an_answer_of_markers_alone_is_scored_by_nobody_and_raises_nothing():
     report = GroundingChecker(needs("1931")).check("?", [DAM, DAM + " Yes."], "[^1]")
     assert [s.status for s in report.sentences] == ["unscored"]
     assert report.grounded is None
+
+
+@pytest.mark.parametrize(
+    "answer", ["Boats may cross from May [7].", "Boats may cross from May [7]"]
+)
+def test_a_mark_at_a_sentences_end_is_a_mark_even_where_no_passage_has_its_number(answer):
+    passages = as_passages(["Cross from May."])
+    ranges = marked_ranges(answer, segment(answer), passages)
+    assert [answer[a:b] for a, b in ranges] == [" [7]"]
+    fact = "The value [7] is odd."
+    assert marked_ranges(fact, segment(fact), passages) == ()

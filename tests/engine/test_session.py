@@ -666,7 +666,7 @@ async def test_async_errors_cancel_and_failures_surface():
 
 @pytest.mark.asyncio
 async def test_a_cancelled_task_cancels_its_session():
-    watched = Watched(delay=0.2)
+    watched = Watched(delay=1.0)
     check = GroundingChecker(watched)
     started = asyncio.Event()
 
