@@ -137,9 +137,11 @@ def main() -> int:
     parser.add_argument("--dtype")
     parser.add_argument("--prompt")
     parser.add_argument("--limit", type=int)
+    parser.add_argument("--quick", action="store_true", help="the first 12 answers")
     parser.add_argument("--cache", type=Path, help="a file to keep the features in between runs")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
+    args.limit = 12 if args.quick else args.limit
     if not DATA.is_dir():
         print(f"no data: {DATA} is missing, nothing was measured", file=sys.stderr)
         return 0
