@@ -7,15 +7,19 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..datasets.rows import FORMS, LabelledExample, label_of, read_examples
 from ..errors import InputError
-from ..features import SpanFeatures
 from .check import add_scorer_arguments, checker_from
 
+if TYPE_CHECKING:
+    from ..datasets.rows import LabelledExample
+    from ..features import SpanFeatures
+
+FORMS = ("rows", "qags")
+"""Forms of `datasets.rows.read_examples`, not imported here: the parser needs the names alone."""
 BATCH = 8
 """Answers measured together."""
 RELEASED = "released"
@@ -89,6 +93,8 @@ def _released(args: argparse.Namespace) -> Measured:
 
 
 def _scored(args: argparse.Namespace, before: Callable[[bool], object] | None) -> Measured:
+    from ..datasets.rows import read_examples
+
     examples = read_examples(args.input, args.format)[: args.limit]
     labelled = all(example.labels is not None for example in examples)
     if before is not None:
@@ -110,6 +116,7 @@ def measure_examples(
     checker: Any, examples: Sequence[LabelledExample]
 ) -> tuple[list[SpanFeatures], list[str], list[int]]:
     """Features, answer and label of every sentence that the detector sees."""
+    from ..datasets.rows import label_of
     from ..prepare import prepare
     from ..verdict import measure, scored_spans
 
@@ -137,6 +144,8 @@ def measure_examples(
 
 def statistics_of(spans: Sequence[SpanFeatures]) -> dict[str, tuple[float, float]]:
     """Mean and deviation of every feature, over the spans that have it."""
+    from ..features import SpanFeatures
+
     found: dict[str, tuple[float, float]] = {}
     for name in SpanFeatures.__dataclass_fields__:
         if name in ("drops", "jsds"):

@@ -76,3 +76,10 @@ def test_labelled_answers_are_measured_and_trained_on(
     found = json.loads(capsys.readouterr().out)
     aucs = {row["method"]: row["auc"] for row in found["rows"]}
     assert aucs["default"] == 1.0
+
+
+def test_the_commands_offer_every_form_that_can_be_read() -> None:
+    from gasp_engine.cli import measuring
+    from gasp_engine.datasets.rows import FORMS
+
+    assert measuring.FORMS == FORMS
