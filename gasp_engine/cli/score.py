@@ -8,12 +8,13 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..batch import Progress, score_file
-from ..batch.rows import count_rows
 from ..errors import DatasetError, InputError
 from .check import add_scorer_arguments, checker_from
+
+if TYPE_CHECKING:
+    from ..batch import Progress
 
 NAME = "score"
 SETTINGS = ("model", "device", "dtype", "mode", "prompt", "profile", "threshold", "passes")
@@ -39,6 +40,9 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Score the file; 0 when every row has a report, 2 when some row has an error."""
+    from ..batch import score_file
+    from ..batch.rows import count_rows
+
     if args.batch_size < 1:
         raise InputError(f"--batch-size must be at least 1, got {args.batch_size}")
     source = Path(args.input)
