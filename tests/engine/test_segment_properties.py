@@ -213,28 +213,19 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_megabyte_takes_under_two_seconds_and_twice_as_much_under_three_times(name: str) -> None:
-    unit = HOSTILE[name]
-
-    def seconds(size: int) -> float:
-        text = unit * (size // len(unit))
-        begin = time.process_time()  # of this process: other work on the machine does not count
-        segment(text)
-        return time.process_time() - begin
-
-    half, whole = seconds(MEGABYTE // 2), seconds(MEGABYTE)
-    if whole >= min(2.0, 3 * max(half, 0.05)):  # once more: the machine may have been busy
-        half, whole = seconds(MEGABYTE // 2), seconds(MEGABYTE)
-    assert whole < 2.0
-    assert whole < 3 * max(half, 0.05)
-
-
-def test_a_hundred_thousand_short_lines_take_under_two_seconds() -> None:
-    text = "".join(f"{'-#>|*'[i % 5]} a{i % 7}.\n" for i in range(100_000))
+def process_seconds(text: str) -> float:
+    """Of this process: other work on the machine hardly counts."""
     begin = time.process_time()
     segment(text)
-    assert time.process_time() - begin < 2.0
+    return time.process_time() - begin
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_cost_grows_with_the_length_and_not_with_its_square(name: str) -> None:
+    """Eight times the text would take 64 times as long; `benchmarks/segmenting.py` has times."""
+    unit = HOSTILE[name]
+    small, large = (process_seconds(unit * (n // len(unit))) for n in (MEGABYTE // 8, MEGABYTE))
+    assert large < 24 * max(small, 0.1)
 
 
 def test_streaming_a_long_answer_token_by_token_is_near_linear() -> None:
@@ -247,4 +238,4 @@ def test_streaming_a_long_answer_token_by_token_is_near_linear() -> None:
         stream.close()
         return time.process_time() - begin
 
-    assert seconds(400) < 6 * max(seconds(100), 0.05)
+    assert seconds(800) < 24 * max(seconds(100), 0.05)
