@@ -1,4 +1,4 @@
-"""What cutting 1 MB into sentences costs, ordinary and hostile text, and twice as much."""
+"""What cutting 1 MB into sentences costs, ordinary and hostile text, and twice as much.
 
     python benchmarks/segmenting.py [--quick] [--json]
 
