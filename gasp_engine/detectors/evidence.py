@@ -1,7 +1,6 @@
 """The project's own detector: what the sources explain, and what their words hold. No training.
 
     score = mean of the parts that were measured + min(numbers in no source, 2)
-            + 1 where a number stands elsewhere in the sources
 
     part        high when …                                                          from
     explained   the sources explain little of what is surprising in the content       likelihood
@@ -83,7 +82,7 @@ class EvidenceDetector:
     def _one(self, span: SpanFeatures) -> float:
         parts = self.parts(span).values()
         wrong = min(span.numbers_missing, MAX_NUMBERS)
-        return sum(parts) / len(parts) + wrong + min(span.numbers_distant, 1)
+        return sum(parts) / len(parts) + wrong
 
     def _z(self, name: str, value: float) -> float:
         mean, deviation = self._statistics[name]
