@@ -128,6 +128,7 @@ class Watched(TableScorer):
 
     def score(self, requests):
         self.scored_whole += len(requests)
+        time.sleep(self.delay)
         return super().score(requests)
 
     @property
