@@ -73,6 +73,7 @@ class Timing:
     """What one system took for one case."""
 
     seconds: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)
     tokens: int = 0
     peak_mb: float = 0.0
     scores: TokenScores | None = None
@@ -81,6 +82,11 @@ class Timing:
     def median(self) -> float:
         """Seconds, over the rounds."""
         return statistics.median(self.seconds)
+
+    @property
+    def busy(self) -> float:
+        """Processor seconds of all threads, over the rounds; what a busy machine distorts least."""
+        return statistics.median(self.processor)
 
 
 class Memory:
@@ -228,9 +234,10 @@ class Bench:
                 if number and (name in SLOW or (budget is not None and spent > budget)):
                     continue
                 with Memory() as memory:
-                    start = time.perf_counter()
+                    start, busy = time.perf_counter(), time.process_time()
                     result = systems[name]()
                     timing.seconds.append(time.perf_counter() - start)
+                    timing.processor.append(time.process_time() - busy)
                 timing.peak_mb = max(timing.peak_mb, memory.peak)
                 if isinstance(result, TokenScores):
                     timing.tokens, timing.scores = result.tokens_computed, result
@@ -264,14 +271,14 @@ def differences(found: dict[str, Timing], case: Case) -> dict[str, float]:
     return result
 
 
-def ratios(found: dict[str, Timing], suffix: str) -> dict[str, float | None]:
+def ratios(times: dict[str, float], suffix: str) -> dict[str, float | None]:
     """Times of the peer over those of our modes, and mask over the floor."""
-    peer = found.get("peer")
+    peer = times.get("peer")
     result: dict[str, float | None] = {
-        f"{name}_vs_peer_{suffix}": peer.median / found[name].median if peer else None
+        f"{name}_vs_peer_{suffix}": peer / times[name] if peer else None
         for name in ("remove", "mask", "default", "cached")
     }
-    result[f"mask_floor_{suffix}"] = found["mask"].median / found["floor"].median
+    result[f"mask_floor_{suffix}"] = times["mask"] / times["floor"]
     return result
 
 
@@ -281,14 +288,15 @@ def table(case: Case, found: dict[str, Timing], different: dict[str, float]) -> 
     lines = [
         f"{case.name}: {case.tokens[0]} context and {case.tokens[1]} answer tokens, "
         f"{len(case.request.context.units)} units",
-        f"  {'':9} {'seconds':>8} {'tokens':>7} {'peak MB':>8} {'x floor':>8} {'max |Δ|':>9}",
+        f"  {'':9} {'seconds':>8} {'busy s':>8} {'tokens':>7} {'peak MB':>8} {'x floor':>8} "
+        f"{'max |Δ|':>9}",
     ]
     for name, timing in found.items():
-        times = f"{timing.median / floor.median:8.2f}" if floor else " " * 8
+        times = f"{timing.busy / floor.busy:8.2f}" if floor else " " * 8
         delta = f"{different[name]:9.1e}" if name in different else " " * 9
         lines.append(
-            f"  {name:9} {timing.median:8.2f} {timing.tokens:7d} {timing.peak_mb:8.0f} "
-            f"{times} {delta}"
+            f"  {name:9} {timing.median:8.2f} {timing.busy:8.2f} {timing.tokens:7d} "
+            f"{timing.peak_mb:8.0f} {times} {delta}".rstrip()
         )
     return "\n".join(lines)
 
@@ -314,6 +322,7 @@ def grids(bench: Bench, say: Callable[[str], None]) -> list[dict[str, Any]]:
                     "value": value,
                     "system": name,
                     "seconds": timing.median,
+                    "processor_seconds": timing.busy,
                     "tokens": timing.tokens,
                     "peak_mb": timing.peak_mb,
                 }
@@ -450,7 +459,7 @@ def main() -> None:
         names.remove("two")
     output: dict[str, Any] = {"model": args.model, "threads": args.threads, "ratios": {}}
     output["default"] = {"mode": default.mode, "dtype": default.dtype}
-    output["max_abs_diff"], output["cases"] = {}, {}
+    output["processor_ratios"], output["max_abs_diff"], output["cases"] = {}, {}, {}
     shapes = [("k5", 5, 900, 160)] + ([] if args.quick else [("k20", 20, 3800, 98)])
     for name, *shape in shapes:
         case = bench.case(name, *shape)
@@ -458,15 +467,24 @@ def main() -> None:
         found = bench.time(case, names, rounds, QUICK_BUDGET if args.quick else None)
         different = differences(found, case)
         say(table(case, found, different))
-        output["ratios"] |= ratios(found, name)
+        output["ratios"] |= ratios({n: t.median for n, t in found.items()}, name)
+        output["processor_ratios"] |= ratios({n: t.busy for n, t in found.items()}, name)
         for mode, value in different.items():
             output["max_abs_diff"][mode] = max(value, output["max_abs_diff"].get(mode, 0.0))
         output["cases"][name] = {
-            system: {"seconds": t.median, "tokens": t.tokens, "peak_mb": round(t.peak_mb, 1)}
+            system: {
+                "seconds": t.median,
+                "processor_seconds": t.busy,
+                "tokens": t.tokens,
+                "peak_mb": round(t.peak_mb, 1),
+            }
             for system, t in found.items()
         }
+    say("ratios of medians, by the clock and by processor time (steadier on a busy machine)")
     for key, value in output["ratios"].items():
-        say(f"  {key:24} {'null' if value is None else f'{value:.2f}'}")
+        busy = output["processor_ratios"][key]
+        shown = "null" if value is None else f"{value:6.2f} {busy:6.2f}"
+        say(f"  {key:24} {shown}")
     if not args.quick and not args.no_grids:
         output["grids"] = grids(bench, say)
         if args.plot:

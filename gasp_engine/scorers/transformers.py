@@ -83,7 +83,8 @@ class TransformersScorer:
     call from several threads: the model runs one call at a time.
 
     Args:
-        model: a Hugging Face causal language model; put into evaluation mode.
+        model: a Hugging Face causal language model; put into evaluation mode. While it scores, its
+            attention is exchanged, so nothing else may run it at the same time.
         tokenizer: its tokenizer; copied, never changed.
         name: goes into `info`.
         revision: goes into `info`.
