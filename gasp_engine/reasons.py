@@ -56,8 +56,8 @@ def why_flagged(features: SpanFeatures, lexical: LexicalEvidence) -> str:
     parts += _words("number", "of something else in the sources", lexical.distant_numbers)
     parts += _words("capitalized word", "in no source", lexical.missing_names)
     if lexical.n_content and lexical.overlap < 0.75:
-        held = _percent(lexical.overlap)
-        parts.append(f"no place in the sources holds more than {held} of its content words")
+        held = f"more than {_percent(lexical.overlap)}" if lexical.overlap else "any"
+        parts.append(f"no place in the sources holds {held} of its content words")
     elif lexical.novel_bigrams > 0.3:
         parts.append(f"{_percent(lexical.novel_bigrams)} of its word pairs are in no source")
     if not parts:
