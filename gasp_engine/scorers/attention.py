@@ -14,8 +14,7 @@ through a range) a piece's keys are laid side by side and masked instead.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -24,108 +23,18 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from ..errors import ModelLoadError
+from .layout import Bundle, PassLayout, Piece, Source
 
 NAME = "gasp_packed"
 """What the attention is registered under with transformers."""
 
-_MOST_PARTS = 6
+_MOST_PARTS = 2
 """A piece that sees more ranges than this has their keys laid side by side first."""
 
+_FEW_KEYS = 2048
+"""Likewise one that sees fewer keys: one longer range is faster than two short ones."""
+
 _active = threading.local()
-
-
-class KeyValues:
-    """Keys and values of the first tokens of one segment, in all layers. Never changed once read.
-
-    Args:
-        tokens: how many tokens it holds.
-    """
-
-    def __init__(self, tokens: int) -> None:
-        self.tokens = tokens
-        self.layers: dict[int, tuple[Tensor, Tensor]] = {}
-        """Layer -> keys and values, each [heads, tokens, size]."""
-
-    @property
-    def nbytes(self) -> int:
-        """Memory that it takes."""
-        return sum(k.nbytes + v.nbytes for k, v in self.layers.values())
-
-    def write(self, layer: int, begin: int, key: Tensor, value: Tensor) -> None:
-        """Store the tokens from `begin` on, as far as there is room."""
-        if layer not in self.layers:
-            self.layers[layer] = (
-                key.new_empty((key.shape[0], self.tokens, key.shape[2])),
-                value.new_empty((value.shape[0], self.tokens, value.shape[2])),
-            )
-        size = min(key.shape[1], self.tokens - begin)
-        keys, values = self.layers[layer]
-        keys[:, begin : begin + size] = key[:, :size]
-        values[:, begin : begin + size] = value[:, :size]
-
-    def followed_by(self, other: KeyValues) -> KeyValues:
-        """These tokens and then the others, as a new object."""
-        joined = KeyValues(self.tokens + other.tokens)
-        for layer, (keys, values) in self.layers.items():
-            more_keys, more_values = other.layers[layer]
-            joined.layers[layer] = (
-                torch.cat((keys, more_keys), dim=1),
-                torch.cat((values, more_values), dim=1),
-            )
-        return joined
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A range of keys that a piece sees in full."""
-
-    kept: KeyValues | None
-    """Where the keys lie; None: in this pass."""
-    begin: int
-    """First key: a token of the kept segment, or a place in this pass."""
-    end: int
-    """One past the last key."""
-    position: int
-    """Position of the first key in the model's sense."""
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A stretch of one pass that belongs together."""
-
-    begin: int
-    """First place in the pass."""
-    end: int
-    """One past the last place."""
-    position: int
-    """Position of the first token in the model's sense."""
-    sources: tuple[Source, ...]
-    """What it sees before itself."""
-    keep: KeyValues | None
-    """Where its keys and values are stored, if anywhere."""
-    keep_at: int
-    """Index there of the piece's first token."""
-
-
-@dataclass
-class PassLayout:
-    """One pass, ready to be attended over."""
-
-    pieces: Sequence[Piece]
-    """All pieces, in the order of their places."""
-    windows: dict[int, int | None] = field(default_factory=dict[int, int | None])
-    """Layer -> the sliding window that the model asked for; filled while the pass runs."""
-
-    def groups(self) -> list[list[Piece]]:
-        """Neighbouring pieces of equal length, which can be run side by side."""
-        groups: list[list[Piece]] = []
-        for piece in self.pieces:
-            last = groups[-1][-1] if groups else None
-            if last and last.end - last.begin == piece.end - piece.begin:
-                groups[-1].append(piece)
-            else:
-                groups.append([piece])
-        return groups
 
 
 class running:
@@ -136,10 +45,9 @@ class running:
 
     def __enter__(self) -> None:
         _active.layout = self._layout
-        _active.groups = self._layout.groups()
 
     def __exit__(self, *_: object) -> None:
-        _active.layout = _active.groups = None
+        _active.layout = None
 
 
 def packed_attention(
@@ -189,8 +97,12 @@ def packed_attention(
             piece.keep.write(layer, piece.keep_at, key[0, :, here], value[0, :, here])
     out = query.new_empty((1, query.shape[2], query.shape[1], value.shape[-1]))
     pass_ = _LayerPass(layer, query[0], key[0], value[0], out[0], scale, sliding_window)
-    for group in _active.groups:
-        pass_.attend(group)
+    bundles = layout.bundles if pass_.splits else []
+    for bundle in bundles:
+        pass_.attend_bundle(bundle)
+    if not bundles:
+        for row in layout.rows:
+            pass_.attend(row)
     return out, None
 
 
@@ -206,9 +118,43 @@ class _LayerPass:
     scale: float
     window: int | None
 
+    @property
+    def splits(self) -> bool:
+        """Whether bundles can be attended over here."""
+        return self.query.device.type == "cpu" and self.window is None
+
+    def attend_bundle(self, bundle: Bundle) -> None:
+        """Fill the rows of `out` that belong to a bundle."""
+        count, size, places = len(bundle.pieces), bundle.size, bundle.places
+        heads, groups = self.query.shape[0], self.key.shape[0]
+        query = self.query[:, places]  # [H, c * n, d]
+
+        def own(which: int) -> Tensor:  # [c, KH, own + n, d]
+            here = (self.key, self.value)[which][:, places]
+            new = here.unflatten(1, (count, size)).transpose(0, 1)
+            if bundle.own[0] is None:
+                return new
+            old = [source.kept.layers[self.layer][which] for source in bundle.own]
+            cut = [k[:, s.begin : s.end] for k, s in zip(old, bundle.own, strict=True)]
+            return torch.cat((torch.stack(cut), new), 2)
+
+        side_by_side = query.unflatten(1, (count, size)).transpose(0, 1)
+        alone, lse = _flash(side_by_side, own(0), own(1), self.scale, False, bundle.own_mask)
+        parts = [(alone.transpose(0, 1).flatten(1, 2), lse.transpose(0, 1).flatten(1, 2))]
+        if bundle.spans:
+            key, value = (
+                _joined([kept.layers[self.layer][i][:, b:e] for kept, b, e in bundle.spans])
+                for i in (0, 1)
+            )
+            folded = query.reshape(1, groups, -1, query.shape[-1])
+            mask = bundle.mask(heads // groups)
+            out, lse = _flash(folded, key[None], value[None], self.scale, False, mask)
+            parts.append((out[0].reshape(heads, count * size, -1), lse[0].reshape(heads, -1)))
+        self.out[places] = _merge(parts).transpose(0, 1).to(self.out.dtype)
+
     def attend(self, group: list[Piece]) -> None:
         """Fill the rows of `out` that belong to pieces of equal length, one after the other."""
-        size = group[0].end - group[0].begin
+        size = group[0].size
         split = self.query.device.type == "cpu" and (self.window is None or size <= self.window)
         if not split or any(self._cuts(piece) for piece in group):
             for piece in group:
@@ -228,7 +174,9 @@ class _LayerPass:
         )
         for index, piece in enumerate(group):
             parts = [(alone[index], lse[index])]
-            parts += [self._attend_source(piece, k, v) for k, v in self._keys(piece)]
+            keys = self._keys(piece)
+            if keys:
+                parts += self._attend_sources(piece, keys)
             self.out[piece.begin : piece.end] = _merge(parts).transpose(0, 1)
 
     def _cuts(self, piece: Piece) -> bool:
@@ -261,18 +209,24 @@ class _LayerPass:
 
     def _keys(self, piece: Piece) -> list[tuple[Tensor, Tensor]]:
         parts = [self._slice(source) for source in self._visible(piece)]
-        if len(parts) <= _MOST_PARTS:
+        few = sum(key.shape[1] for key, _ in parts) < _FEW_KEYS
+        if len(parts) < 2 or (len(parts) <= _MOST_PARTS and not few):
             return parts
-        return [(torch.cat([k for k, _ in parts], 1), torch.cat([v for _, v in parts], 1))]
+        return [(_joined([k for k, _ in parts]), _joined([v for _, v in parts]))]
 
-    def _attend_source(self, piece: Piece, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Every query of a piece against every key of a range: [H, size, d] and [H, size]."""
+    def _attend_sources(
+        self, piece: Piece, keys: list[tuple[Tensor, Tensor]]
+    ) -> list[tuple[Tensor, Tensor]]:
+        """Every query of a piece against every key of its ranges: [H, size, d] and [H, size]."""
         query = self.query[:, piece.begin : piece.end]
         heads, size, depth = query.shape
         # Queries that share a key head are laid one under the other: no key is repeated.
-        folded = query.reshape(key.shape[0], -1, depth)
-        out, lse = _flash(folded[None], key[None], value[None], self.scale, causal=False)
-        return out[0].reshape(heads, size, -1), lse[0].reshape(heads, size)
+        folded = query.reshape(1, self.key.shape[0], -1, depth)
+        found: list[tuple[Tensor, Tensor]] = []
+        for key, value in keys:
+            out, lse = _flash(folded, key[None], value[None], self.scale, causal=False)
+            found.append((out[0].reshape(heads, size, -1), lse[0].reshape(heads, size)))
+        return found
 
     def _attend_masked(self, piece: Piece) -> None:
         sources = self._visible(piece)
@@ -301,24 +255,45 @@ class _LayerPass:
 
 
 def _flash(
-    query: Tensor, key: Tensor, value: Tensor, scale: float, *, causal: bool
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    scale: float,
+    causal: bool,
+    mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Attention [b, heads, n, d] with its log-sum-exps [b, heads, n] float32, on the CPU."""
+    """Attention [b, heads, n, d] with its log-sum-exps [b, heads, n] float32, on the CPU.
+
+    `mask` [n, keys] float32 is added to the scores.
+    """
     if query.shape[1] != key.shape[1] and not _flash_shares_keys():
         repeat = query.shape[1] // key.shape[1]
         key, value = key.repeat_interleave(repeat, 1), value.repeat_interleave(repeat, 1)
     if query.shape[-1] == value.shape[-1]:
         return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
-            query, key, value, 0.0, causal, scale=scale
+            query,
+            key,
+            value,
+            0.0,
+            causal,
+            attn_mask=None if mask is None else mask[None, None],
+            scale=scale,
         )
     repeat = query.shape[1] // key.shape[1]
     scores = query.float() @ key.repeat_interleave(repeat, 1).float().transpose(2, 3) * scale
     if causal:
         hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
         scores = scores.masked_fill(hidden, -torch.inf)
+    if mask is not None:
+        scores += mask
     lse = scores.logsumexp(-1)
     out = (scores - lse[..., None]).exp() @ value.repeat_interleave(repeat, 1).float()
     return out.to(value.dtype), lse
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    """[heads, n, d] tensors, one after the other."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 
 
 @cache

@@ -17,7 +17,7 @@ from pathlib import Path
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from .attention import KeyValues
+from .layout import KeyValues
 from .store import content_key
 
 

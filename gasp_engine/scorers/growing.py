@@ -23,9 +23,9 @@ import torch
 
 from ..errors import SessionError
 from ..types import Condition, TokenScores
-from .attention import KeyValues
 from .base import too_long
 from .evidence import Branch
+from .layout import KeyValues
 from .packed import PackedModel
 from .plain import plain_scores
 from .plan import Plan, Range
@@ -114,8 +114,10 @@ class PackedState:
             moved.append(plan.add(segment.tokens, segment.position, sees, given=True))
             if index in self._kept:
                 given[moved[-1]] = self._kept[index]
-        new: list[Range] = []
-        for branch, grown in zip(self._branches, self._grown, strict=True):
+        new: dict[int, Range] = {}
+        # Branches whose own tokens are equally many lie side by side: they are attended together.
+        for index in sorted(range(len(self._branches)), key=lambda i: len(self._branches[i].lead)):
+            branch, grown = self._branches[index], self._grown[index]
             sees = tuple(Range(moved[r.segment], r.begin, r.end) for r in branch.sees)
             known = (*branch.lead, *self._answer)
             position = branch.position
@@ -127,12 +129,18 @@ class PackedState:
                 position += len(known) - 1
                 todo = known[-1:]
             tokens = (*todo, *more[:-1])
-            new.append(Range(plan.add(tokens, position, sees), 0, len(tokens)))
-        rows = [Range(part.segment, len(part) - len(more), len(part)) for part in new]
-        hidden, kept = self._model.run(plan, rows, given=given, keep=new)
-        for index, part in enumerate(new):
+            new[index] = Range(plan.add(tokens, position, sees), 0, len(tokens))
+        parts = [new[index] for index in range(len(self._branches))]
+        rows = [Range(part.segment, len(part) - len(more), len(part)) for part in parts]
+        hidden, kept = self._model.run(plan, rows, given=given, keep=parts)
+        longer: dict[int, KeyValues] = {}  # equal branches share a segment, and what was kept of it
+        for index, part in enumerate(parts):
             grown, fresh = self._grown[index], kept[part.segment]
-            self._grown[index] = fresh if grown is None else grown.followed_by(fresh)
+            if part.segment not in longer:
+                if grown is not None:
+                    grown.append(fresh)
+                longer[part.segment] = grown or fresh
+            self._grown[index] = longer[part.segment]
         return torch.stack(hidden), plan.tokens
 
 

@@ -22,7 +22,8 @@ from torch import Tensor
 from transformers import AttentionInterface
 
 from ..errors import ModelLoadError
-from .attention import NAME, KeyValues, PassLayout, Piece, Source, packed_attention, running
+from .attention import NAME, packed_attention, running
+from .layout import KeyValues, PassLayout, Piece, Source
 from .linear import fast_linear
 from .plan import Pass, Plan, Range, join
 from .readout import Head

@@ -25,8 +25,9 @@ from ..types import Condition
 from .linear import fast_linear
 from .plain import check_finite
 
-_BLOCK_BYTES = 64 << 20
-"""Memory of one array of float32 logits [conditions, tokens, V]; two are live at a time."""
+_BLOCK_BYTES = 24 << 20
+"""Memory of one array of float32 logits [conditions, tokens, V]; two are live at a time. Larger ones
+gain nothing in the matrix product, and the allocator gets their memory from the system each time."""
 
 _TINY = float(torch.finfo(torch.float32).tiny)
 

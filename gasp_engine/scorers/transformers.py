@@ -29,8 +29,8 @@ try:
     import torch
     from torch import Tensor
 
-    from .attention import KeyValues
     from .disk import EvidenceFolder
+    from .layout import KeyValues
     from .loading import EMBEDDED, load, window
     from .packed import PackedModel
 except ImportError as error:
@@ -92,7 +92,8 @@ class TransformersScorer:
             question and the answer; `cached` also reads each passage by itself, and so finds it
             again under other questions; `plain` is `remove` done slowly.
         prompt: `paper` or `chat`.
-        max_tokens_per_batch: most tokens in one pass over the model; bounds the memory.
+        max_tokens_per_batch: most tokens in one pass over the model; bounds the memory. None: 1024
+            on a processor, whose caches hold no more than that, and 4096 on any other device.
         evidence_bytes: most memory for keys and values of evidence that is kept between calls.
         evidence_folder: a folder where mode `cached` also keeps them on disk.
         folder_bytes: most bytes in that folder.
@@ -108,12 +109,14 @@ class TransformersScorer:
         revision: str = "",
         mode: Mode = DEFAULT_MODE,
         prompt: PromptName = "paper",
-        max_tokens_per_batch: int = 4096,
+        max_tokens_per_batch: int | None = None,
         evidence_bytes: int = 512 << 20,
         evidence_folder: str | Path | None = None,
         folder_bytes: int = 8 << 30,
         scores_bytes: int = _SCORES_BYTES,
     ) -> None:
+        if max_tokens_per_batch is None:
+            max_tokens_per_batch = 1024 if model.device.type == "cpu" else 4096
         if max_tokens_per_batch < 1:
             raise InputError(f"max_tokens_per_batch must be at least 1, got {max_tokens_per_batch}")
         self._model = model.eval()
@@ -145,7 +148,7 @@ class TransformersScorer:
         mode: Mode = DEFAULT_MODE,
         prompt: PromptName = "paper",
         revision: str | None = None,
-        max_tokens_per_batch: int = 4096,
+        max_tokens_per_batch: int | None = None,
         evidence_bytes: int = 512 << 20,
         evidence_folder: str | Path | None = None,
         folder_bytes: int = 8 << 30,

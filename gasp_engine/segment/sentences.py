@@ -3,7 +3,7 @@
 One pass over the *gaps*: a terminator and all that follows it up to the next letter or digit. Of
 each gap it is decided once whether and where a sentence ends in it, so the cost is linear whatever
 the text. A decision reads a bounded stretch ahead: the next word, and for an open bracket or
-quotation mark at most `_REACH` code points in search of its partner.
+quotation mark at most `_REACH` code points in search of its partner (`_CODE` for a code span).
 
     He left “the U.S.” (in 1931). [2] She did not.
                    ^^^^^         ^^^^^^^^          gaps
@@ -88,7 +88,9 @@ _FULL_STOPS = frozenset("。！？．｡︒︕︖")
 _BREAK = re.compile(rf"[{NEWLINES}]")
 
 _REACH = 400
-"""Code points within which a bracket, a quotation mark or a code span has to close to count."""
+"""Code points within which a bracket or a quotation mark has to close to count."""
+_CODE = 160
+"""Likewise for a code span. An open one holds up the verdicts of a stream until then."""
 _DEPTH = 8
 """Brackets open at a time that are followed."""
 
@@ -374,8 +376,10 @@ class _Pairs:
             if position < code_end:
                 continue
             if char[0] == "`":
-                partner = _code_end(text, match.end(), min(end, position + _REACH), len(char))
-                if partner < 0 or partner + len(char) == end:
+                if text[match.end() : match.end() + 1].isspace() and len(char) == 1:
+                    continue  # a quotation mark of old, or a slip: `code` begins at once
+                partner = _code_end(text, match.end(), min(end, position + _CODE), len(char))
+                if (partner < 0 and position + _CODE >= end) or partner + len(char) == end:
                     unmatched.add(position)
                 if partner >= 0:
                     pairs.append((position, partner, "code"))
