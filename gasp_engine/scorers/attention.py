@@ -132,11 +132,8 @@ class _LayerPass:
         def own(which: int) -> Tensor:  # [c, KH, own + n, d]
             here = (self.key, self.value)[which][:, places]
             new = here.unflatten(1, (count, size)).transpose(0, 1)
-            if bundle.own[0] is None:
-                return new
-            old = [source.kept.layers[self.layer][which] for source in bundle.own]
-            cut = [k[:, s.begin : s.end] for k, s in zip(old, bundle.own, strict=True)]
-            return torch.cat((torch.stack(cut), new), 2)
+            old = [self._slice(source)[which] for source in bundle.own]
+            return torch.cat((torch.stack(old), new), 2) if old else new
 
         side_by_side = query.unflatten(1, (count, size)).transpose(0, 1)
         alone, lse = _flash(side_by_side, own(0), own(1), self.scale, False, bundle.own_mask)

@@ -72,6 +72,8 @@ class PackedState:
         self._answer: tuple[int, ...] = ()
         self._grown: list[KeyValues | None] = [None] * len(branches)
         self._closed = False
+        with lock:  # all that stands in front of the answer, but the token that predicts its first
+            self._encoded += self._run(())[1]
 
     def extend(self, ids: Sequence[int]) -> TokenScores:
         """Score the next tokens of the answer: [C, len(ids)]."""
@@ -96,7 +98,7 @@ class PackedState:
             )
         self._answer += more
         computed += self._encoded
-        self._encoded = 0  # the evidence was run once, by `open`: the first piece counts it
+        self._encoded = 0  # what stands in front was run once: the first piece counts it
         return TokenScores(self._conditions, log_probs, jsd, computed)
 
     def close(self) -> None:
@@ -106,6 +108,11 @@ class PackedState:
         self._grown.clear()
 
     def _run(self, more: tuple[int, ...]) -> tuple[torch.Tensor, int]:
+        """Run what is not known yet of each branch, up to the last but one of the tokens `more`.
+
+        Returns:
+            The states that predict them, [C, len(more), size], and how many tokens were run.
+        """
         plan = Plan()
         given: dict[int, KeyValues] = {}
         moved: list[int] = []
@@ -119,29 +126,28 @@ class PackedState:
         for index in sorted(range(len(self._branches)), key=lambda i: len(self._branches[i].lead)):
             branch, grown = self._branches[index], self._grown[index]
             sees = tuple(Range(moved[r.segment], r.begin, r.end) for r in branch.sees)
-            known = (*branch.lead, *self._answer)
-            position = branch.position
-            todo = known
+            tokens = (*branch.lead, *self._answer, *more)[:-1]
+            known = grown.tokens if grown is not None else 0
             if grown is not None:
-                own = plan.add(known[:-1], position, sees, given=True)
+                own = plan.add(tokens[:known], branch.position, sees, given=True)
                 given[own] = grown
-                sees = (*sees, Range(own, 0, len(known) - 1))
-                position += len(known) - 1
-                todo = known[-1:]
-            tokens = (*todo, *more[:-1])
-            new[index] = Range(plan.add(tokens, position, sees), 0, len(tokens))
-        parts = [new[index] for index in range(len(self._branches))]
-        rows = [Range(part.segment, len(part) - len(more), len(part)) for part in parts]
-        hidden, kept = self._model.run(plan, rows, given=given, keep=parts)
+                sees = (*sees, Range(own, 0, known))
+            if known < len(tokens):
+                added = plan.add(tokens[known:], branch.position + known, sees)
+                new[index] = Range(added, 0, len(tokens) - known)
+        rows = [Range(p.segment, len(p) - len(more), len(p)) for _, p in sorted(new.items())]
+        hidden, kept = self._model.run(
+            plan, rows if more else [], given=given, keep=list(new.values())
+        )
         longer: dict[int, KeyValues] = {}  # equal branches share a segment, and what was kept of it
-        for index, part in enumerate(parts):
+        for index, part in new.items():
             grown, fresh = self._grown[index], kept[part.segment]
             if part.segment not in longer:
                 if grown is not None:
                     grown.append(fresh)
                 longer[part.segment] = grown or fresh
             self._grown[index] = longer[part.segment]
-        return torch.stack(hidden), plan.tokens
+        return torch.stack(hidden) if hidden else torch.empty(0), plan.tokens
 
 
 class PlainState:

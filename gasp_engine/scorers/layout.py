@@ -165,8 +165,8 @@ class Bundle:
         self.pieces = pieces
         self.size = pieces[0].size
         """Tokens of a piece, n."""
-        self.own = [piece.own for piece in pieces]
-        """Per piece its own source, or None for all of them."""
+        self.own = [piece.own for piece in pieces if piece.own]
+        """Each piece's own source; empty when none has one."""
         self._spans: dict[int, tuple[KeyValues, int, int]] = {}
         for piece in pieces:
             for source in piece.others:
@@ -185,7 +185,7 @@ class Bundle:
 
     @property
     def is_worth_it(self) -> bool:
-        """Whether a piece alone sees more than half of what is laid out, and every one something."""
+        """Whether one piece sees at least half of what is laid out, and every one something."""
         total = sum(end - begin for _, begin, end in self.spans)
         seen = [sum(s.end - s.begin for s in piece.others) for piece in self.pieces]
         return total == 0 or (min(seen) > 0 and 2 * max(seen) >= total)
@@ -210,7 +210,7 @@ class Bundle:
     @cached_property
     def own_mask(self) -> Tensor:
         """0 where a token sees one of its piece's own keys or of the piece itself, else −inf."""
-        before = self.own[0].end - self.own[0].begin if self.own[0] else 0
+        before = self.own[0].end - self.own[0].begin if self.own else 0
         full = torch.full((self.size, before + self.size), -torch.inf)
         return full.triu(before + 1)
 

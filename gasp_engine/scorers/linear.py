@@ -2,9 +2,9 @@
 
 PyTorch multiplies float32 matrices with MKL, which keeps to 256-bit instructions on AMD processors.
 oneDNN, which PyTorch ships too and uses for bfloat16, does not: 8 to 20 % faster per product on a
-Zen 4 core. On a Zen 3 core, which has no wider ones, MKL is 5 to 15 % faster on a model's layers and
-oneDNN up to 70 % faster on its output layer, as a block of a few rows has many columns there. The
-results differ by rounding only. Nothing is exchanged outside the `with` block, nor in other threads.
+Zen 4 core. On a Zen 3 core, which has no wider ones, MKL is up to 15 % faster on a model's layers
+and oneDNN up to 70 % faster on its output layer, where a block of a few rows has many columns. The
+results differ by rounding only.
 """
 
 # pyright: strict, reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -12,58 +12,61 @@ results differ by rounding only. Nothing is exchanged outside the `with` block, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from functools import cache
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
-
-_MANY_COLUMNS = 16_384
-"""An output layer has more columns than this, any other layer has fewer."""
+from torch import Tensor, nn
 
 
-class OneDnnLinear(TorchFunctionMode):
-    """Context in which `linear` runs in oneDNN.
+@contextmanager
+def fast_linear(model: Any) -> Generator[None]:
+    """The context to run `model` in: its linear layers use oneDNN where that is faster.
 
-    Args:
-        columns: layers with fewer output columns than this are left to PyTorch.
+    The layers' `forward` is exchanged meanwhile, so the model must run nowhere else.
     """
-
-    def __init__(self, columns: int = 0) -> None:
-        super().__init__()
-        self._columns = columns
-
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """Exchange one function and pass on all others."""
-        if func is torch.nn.functional.linear and len(args) >= 2 and not kwargs:
-            values, weight = args[0], args[1]
-            fits = values.dtype == weight.dtype == torch.float32 and values.shape[:-1].numel() > 1
-            if fits and weight.shape[0] >= self._columns:
-                bias = args[2] if len(args) > 2 else None
-                return torch.ops.mkldnn._linear_pointwise(values, weight, bias, "none", [], "")
-        return func(*args, **(kwargs or {}))
+    exchanged = _linear_layers(model) if _fits(model) and _layers_gain() else []
+    for layer in exchanged:
+        layer.forward = partial(_forward, layer)
+    try:
+        yield
+    finally:
+        for layer in exchanged:
+            del layer.forward
 
 
-def fast_linear(model: Any) -> AbstractContextManager[Any]:
-    """The context to run `model` in: `OneDnnLinear` where that is faster, else an empty one."""
-    fits = model.dtype == torch.float32 and model.device.type == "cpu"
-    if not fits or not _may_be_faster():
-        return nullcontext()
-    wide = torch.backends.cpu.get_cpu_capability() == "AVX512"
-    return OneDnnLinear(0 if wide else _MANY_COLUMNS)
+def output_layer(model: Any, layer: Any, hidden: Tensor) -> Tensor:
+    """What `layer`, the output layer of `model`, makes of hidden states [..., size]."""
+    if _fits(model) and type(layer) is nn.Linear:
+        return _forward(layer, hidden)
+    return layer(hidden)
+
+
+def _linear_layers(model: Any) -> list[Any]:
+    return [module for module in model.modules() if type(module) is nn.Linear]
+
+
+def _forward(layer: nn.Linear, values: Tensor) -> Tensor:
+    if values.dtype != torch.float32 or values.shape[:-1].numel() < 2:
+        return nn.functional.linear(values, layer.weight, layer.bias)
+    return torch.ops.mkldnn._linear_pointwise(values, layer.weight, layer.bias, "none", [], "")
+
+
+def _fits(model: Any) -> bool:
+    return model.dtype == torch.float32 and model.device.type == "cpu" and _is_amd()
 
 
 @cache
-def _may_be_faster() -> bool:
+def _layers_gain() -> bool:
+    """Whether the processor has instructions that MKL does not use on it."""
+    return torch.backends.cpu.get_cpu_capability() == "AVX512"
+
+
+@cache
+def _is_amd() -> bool:
     """Whether this is an AMD processor and this torch has the operator."""
     if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
         return False

@@ -22,12 +22,12 @@ from torch import Tensor
 
 from ..divergence import clip_rounding
 from ..types import Condition
-from .linear import fast_linear
+from .linear import output_layer
 from .plain import check_finite
 
 _BLOCK_BYTES = 24 << 20
-"""Memory of one array of float32 logits [conditions, tokens, V]; two are live at a time. Larger ones
-gain nothing in the matrix product, and the allocator gets their memory from the system each time."""
+"""Memory of one array of float32 logits [conditions, tokens, V]; two are live at a time. A larger
+one gains nothing in the matrix product, and its memory comes from the system anew each time."""
 
 _TINY = float(torch.finfo(torch.float32).tiny)
 
@@ -52,8 +52,7 @@ class Head:
 
     def __call__(self, hidden: Tensor) -> Tensor:
         """[..., size] -> [..., V] float32."""
-        with fast_linear(self._model):
-            logits = self._layer(hidden).float()
+        logits = output_layer(self._model, self._layer, hidden).float()
         if self._scale != 1.0:
             logits = logits * self._scale
         if self._softcap is not None:
