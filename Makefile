@@ -13,6 +13,7 @@ PY := .venv/bin/python
 BENCH ?= $(sort $(wildcard benchmarks/[a-z]*.py))
 
 export PYTHON
+unexport PYTHONDONTWRITEBYTECODE
 export OMP_NUM_THREADS ?= 2
 # Waiting threads sleep: spinning ones make a busy machine many times slower.
 export OMP_WAIT_POLICY ?= PASSIVE

@@ -2,12 +2,13 @@
 
     python benchmarks/speed.py --quick            K = 5, about 900 + 160 tokens; within a minute
     python benchmarks/speed.py                    also K = 20 (3800 + 100 tokens) and the grids
-    python benchmarks/speed.py --auc 60           also what each mode costs in AUC on 60 answers
+    python benchmarks/speed.py --qags 60          also what each mode changes on 60 answers of QAGS
 
 All systems score the same answer on the same evidence with the same weights, one after the other,
-round after round; a figure is the median over its rounds. What is timed is scoring: the model is
-loaded, texts are tokenized within. The peer is optional: `pip install gasp-rag==0.2.1`; without it
-its figures are null.
+round after round; a figure is the median over its rounds, in which those that take many seconds run
+once. What is timed is scoring: the model is loaded, texts are tokenized within. With `--quick` the
+differences from the plain passes are measured on a short case. The peer is optional: `pip install
+gasp-rag==0.2.1`; without it its figures are null.
 
     floor     one pass over context and answer, logits at the answer: nothing that reads the
               evidence can cost less
@@ -15,7 +16,9 @@ its figures are null.
     peer      gasp-rag as it comes, float32, with its limits on length lifted
     remove, mask, cached    the modes, float32; cached is timed on evidence it has met before
     two       mask, with the conditions full and none alone
-    default   what users get: default mode, default dtype
+    shortlist mask, with `max_units` = 2: two units left out one by one
+    default   what users get: default mode, default dtype; where that is one of the modes above, the
+              very same runs
 """
 
 from __future__ import annotations
@@ -34,7 +37,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 
@@ -44,17 +46,20 @@ import torch
 from gasp_engine.perturb import build_context
 from gasp_engine.scorers.base import ScoreRequest
 from gasp_engine.scorers.embedded import embedded_model
-from gasp_engine.scorers.loading import EMBEDDED, load
-from gasp_engine.scorers.transformers import TransformersScorer
+from gasp_engine.scorers.loading import EMBEDDED, default_dtype, load
+from gasp_engine.scorers.transformers import DEFAULT_MODE, TransformersScorer
 from gasp_engine.types import TokenScores, as_passages
+from gasp_engine.windows import shortlist
 
 ROOT = Path(__file__).resolve().parents[1]
 QAGS = ROOT / ".." / "shared" / "data" / "qags" / "mturk_cnndm.jsonl"
 CORPUS = ROOT / "examples" / "corpus"
 QUESTION = "What happened, and who says so?"
-SLOW = ("peer", "plain")
-QUICK_BUDGET = 45.0
+SLOW = ("peer", "plain", "remove")
+QUICK_BUDGET = 30.0
 """Seconds after which a quick run begins no further round."""
+SHORT = ("short", 5, 250, 40)
+"""The case on which a quick run compares features: name, units, context and answer tokens."""
 
 
 @dataclass
@@ -136,7 +141,13 @@ class Bench:
         nothing: dict[str, int] = {"scores_bytes": 0, "evidence_bytes": 0}
         self.scorer = TransformersScorer(*parts, name=model, mode="plain", **nothing)
         self.cached = TransformersScorer(*parts, name=model, mode="cached", scores_bytes=0)
-        self.default = TransformersScorer.from_pretrained(model, device="cpu", **nothing)
+        self.same_as = DEFAULT_MODE if default_dtype("cpu") == torch.float32 else None
+        """The system that the default is, if it is one."""
+        self.default = (
+            self.scorer.with_mode(DEFAULT_MODE)
+            if self.same_as
+            else TransformersScorer.from_pretrained(model, device="cpu", **nothing)
+        )
         self.source, self.words = real_text()
         self.peer: Any = None
         if importlib.util.find_spec("gasp") is not None:
@@ -169,6 +180,7 @@ class Bench:
             request.question, request.context, request.answer, request.conditions[:2]
         )
         scorer = self.scorer
+        few = shortlisted(request, case.answer, 2)
 
         def run(mode: Any, wanted: ScoreRequest = request) -> TokenScores:
             return scorer.with_mode(mode).score([wanted])[0]
@@ -179,6 +191,7 @@ class Bench:
             "remove": lambda: run("remove"),
             "mask": lambda: run("mask"),
             "two": lambda: run("mask", two),
+            "shortlist": lambda: run("mask", few),
             "cached": lambda: self.cached.score([request])[0],
             "default": lambda: self.default.score([request])[0],
         }
@@ -224,6 +237,8 @@ class Bench:
         """
         systems = self.systems(case)
         found = {name: Timing() for name in names if name in systems}
+        if self.same_as in found:
+            found.pop("default", None)
         begin = time.perf_counter()
         if "cached" in found:  # it has met the passages before
             one = self.scorer.tokenize("Yes")
@@ -243,7 +258,17 @@ class Bench:
                     timing.tokens, timing.scores = result.tokens_computed, result
                 else:
                     timing.tokens = result
+        if "default" in names and self.same_as in found:
+            found["default"] = found[self.same_as]
         return found
+
+
+def shortlisted(request: ScoreRequest, answer: str, size: int) -> ScoreRequest:
+    """The request with only `size` units left out one by one, chosen as `max_units` does."""
+    context = request.context
+    units = shortlist(context, f"{request.question}\n{answer}", size)
+    conditions = (*request.conditions[:2], *(request.conditions[2 + unit] for unit in units))
+    return replace(request, conditions=conditions)
 
 
 def features(scores: TokenScores, case: Case) -> np.ndarray:
@@ -266,7 +291,7 @@ def differences(found: dict[str, Timing], case: Case) -> dict[str, float]:
     wanted = features(plain, case)
     result: dict[str, float] = {}
     for name, timing in found.items():
-        if name not in ("plain", "two") and timing.scores is not None:
+        if name not in ("plain", "two", "shortlist") and timing.scores is not None:
             result[name] = float(np.abs(features(timing.scores, case) - wanted).max())
     return result
 
@@ -278,7 +303,9 @@ def ratios(times: dict[str, float], suffix: str) -> dict[str, float | None]:
         f"{name}_vs_peer_{suffix}": peer / times[name] if peer else None
         for name in ("remove", "mask", "default", "cached")
     }
-    result[f"mask_floor_{suffix}"] = times["mask"] / times["floor"]
+    for name in ("mask", "shortlist", "cached"):
+        if name in times:
+            result[f"{name}_floor_{suffix}"] = times[name] / times["floor"]
     return result
 
 
@@ -337,16 +364,11 @@ def grids(bench: Bench, say: Callable[[str], None]) -> list[dict[str, Any]]:
         seconds = time.perf_counter() - start
         say(f"batch = {size:2d}: {seconds:.2f} s for 16 answers (3 units, 200–350 + 40–55 tokens)")
         rows.append({"axis": "batch", "value": size, "system": "mask", "seconds": seconds})
-    shortlist = bench.case("K = 50", 50, 2000, 100)
-    few = shortlist.request.conditions[:7]
-    five = bench.case("K = 5", 5, 2000, 100)
+    five, fifty = bench.case("", 5, 2000, 100), bench.case("", 50, 2000, 100)
     scorer = bench.scorer.with_mode("mask")
     for name, request in (
         ("K = 5", five.request),
-        (
-            "K = 50, five left out",
-            ScoreRequest(QUESTION, shortlist.request.context, shortlist.request.answer, few),
-        ),
+        ("K = 50, max_units = 5", shortlisted(fifty.request, fifty.answer, 5)),
     ):
         start = time.perf_counter()
         scorer.score([request])
@@ -356,54 +378,117 @@ def grids(bench: Bench, say: Callable[[str], None]) -> list[dict[str, Any]]:
     return rows
 
 
-def auc_table(bench: Bench, count: int, say: Callable[[str], None]) -> dict[str, Any]:
-    """What the modes and dtypes change on QAGS: the paper's detector, ranks, top units."""
-    from scipy.stats import rankdata, spearmanr
+@dataclass
+class Answer:
+    """One answer of QAGS, its article cut into units, and which sentences readers objected to."""
 
-    data = [json.loads(line) for line in QAGS.read_text("utf-8").splitlines()][:count]
-    wide, narrow = bench.scorer, bench.default
-    kind = narrow.info.dtype
-    systems = {f"{mode}, float32": wide.with_mode(mode) for mode in ("remove", "mask", "cached")}
-    systems |= {f"{mode}, {kind}": narrow.with_mode(mode) for mode in ("remove", "mask", "cached")}
-    rows: dict[str, list[list[float]]] = {name: [] for name in systems}
-    tops: dict[str, list[int]] = {name: [] for name in systems}
-    labels: list[int] = []
-    for row in data:
+    request: ScoreRequest
+    text: str
+    home: np.ndarray
+    """The sentence of each token."""
+    unsupported: list[bool]
+    """For each sentence."""
+
+
+def qags_answers(scorer: TransformersScorer, count: int, units: int) -> list[Answer]:
+    """The first answers of QAGS, their articles in about `units` units."""
+    rows = [json.loads(line) for line in QAGS.read_text("utf-8").splitlines()][:count]
+    answers: list[Answer] = []
+    for row in rows:
         sentences = [s["sentence"] for s in row["summary_sentences"]]
         votes = [[r["response"] == "no" for r in s["responses"]] for s in row["summary_sentences"]]
-        labels += [int(2 * sum(v) > len(v)) for v in votes]
         pieces = row["article"].split(". ")
-        size = -(-len(pieces) // 5)
+        size = -(-len(pieces) // units)
         groups = [". ".join(pieces[i : i + size]) for i in range(0, len(pieces), size)]
         evidence = build_context(as_passages([g for g in groups if g.strip()]))
-        answer = " ".join(sentences)
-        tokens = wide.tokenize(answer)
+        text = " ".join(sentences)
+        tokens = scorer.tokenize(text)
         request = ScoreRequest("Summarize the article.", evidence, tokens, evidence.leave_one_out())
         ends = np.cumsum([len(s) + 1 for s in sentences])
         home = np.searchsorted(ends, [b - 1 for _, b in tokens.offsets], side="right")
-        for name, system in systems.items():
-            scores = system.score([request])[0]
-            gains = scores.log_probs[0] - scores.log_probs
-            for index in range(len(sentences)):
-                here = home == index
-                drops, jsd = gains[:, here].mean(1), scores.jsd[:, here].mean(1)
-                rows[name].append([drops[1], jsd[1], drops[2:].max(), jsd[2:].max()])
-                tops[name].append(int(drops[2:].argmax()))
-    truth = np.array(labels)
-    base, result = np.array(rows["remove, float32"]), dict[str, Any]()
-    say(f"QAGS, first {count} answers, {len(truth)} sentences, {int(truth.sum())} unsupported")
-    for name in systems:
-        values = np.array(rows[name])
-        score = -((values - values.mean(0)) / values.std(0)).sum(1)
-        ranks = rankdata(score)
-        bad = int(truth.sum())
+        answers.append(Answer(request, text, home, [2 * sum(v) > len(v) for v in votes]))
+    return answers
+
+
+def sentence_features(answer: Answer, scores: TokenScores) -> list[tuple[list[float], int]]:
+    """Per sentence the paper's four features and the unit whose loss costs it most."""
+    gains = scores.log_probs[0] - scores.log_probs
+    found: list[tuple[list[float], int]] = []
+    for index in range(len(answer.unsupported)):
+        here = answer.home == index
+        drops, jsd = gains[:, here].mean(1), scores.jsd[:, here].mean(1)
+        row = [float(x) for x in (drops[1], jsd[1], drops[2:].max(), jsd[2:].max())]
+        top = scores.conditions[2 + int(drops[2:].argmax())].kept
+        left_out = set(answer.request.context.full.kept) - set(top)
+        found.append((row, left_out.pop()))
+    return found
+
+
+def on_qags(bench: Bench, count: int, say: Callable[[str], None]) -> dict[str, Any]:
+    """What modes, dtypes and the shortlist change: the paper's detector, ranks, top units."""
+    from scipy.stats import rankdata, spearmanr
+
+    wide, narrow = bench.scorer, bench.default
+    kinds = {"float32": wide, narrow.info.dtype: narrow}
+    systems = {
+        f"{mode}, {kind}": scorer.with_mode(mode)
+        for kind, scorer in kinds.items()
+        for mode in ("remove", "mask", "cached")
+    }
+    answers = qags_answers(wide, count, 5)
+    truth = np.array([int(u) for answer in answers for u in answer.unsupported])
+    rows: dict[str, np.ndarray] = {}
+    tops: dict[str, np.ndarray] = {}
+    for name, system in systems.items():
+        found = [
+            pair for a in answers for pair in sentence_features(a, system.score([a.request])[0])
+        ]
+        rows[name] = np.array([row for row, _ in found])
+        tops[name] = np.array([top for _, top in found])
+    result = dict[str, Any]()
+    bad = int(truth.sum())
+    say(f"QAGS, first {count} answers, {len(truth)} sentences, {bad} unsupported")
+    for name, values in rows.items():
+        ranks = rankdata(-((values - values.mean(0)) / values.std(0)).sum(1))
         auc = (ranks[truth == 1].sum() - bad * (bad + 1) / 2) / (bad * (len(truth) - bad))
+        base = rows["remove, float32"]
         order = [float(spearmanr(values[:, i], base[:, i]).statistic) for i in range(4)]
-        same = float(np.mean(np.array(tops[name]) == np.array(tops["remove, float32"])))
+        same = float(np.mean(tops[name] == tops["remove, float32"]))
         result[name] = {"auc": float(auc), "rank_correlation": order, "same_top_unit": same}
         shown = " ".join(f"{x:.3f}" for x in order)
         say(f"  {name:20} AUC {auc:.4f}  rank correlation {shown}  same top unit {same:.3f}")
+    result["shortlist"] = shortlist_loss(wide, count // 3, say)
     return result
+
+
+def shortlist_loss(
+    scorer: TransformersScorer, count: int, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """How often the unit that a sentence leans on most is found when few are left out."""
+    mask = scorer.with_mode("mask")
+    answers = qags_answers(scorer, count, 50)
+    sizes = (2, 5, 10)
+    same: dict[int, list[bool]] = {size: [] for size in sizes}
+    for answer in answers:
+        whole = mask.score([answer.request])[0]
+        wanted = sentence_features(answer, whole)
+        for size in sizes:
+            few = shortlisted(answer.request, answer.text, size).conditions
+            rows = [whole.conditions.index(condition) for condition in few]
+            part = TokenScores(few, whole.log_probs[rows], whole.jsd[rows])
+            found = sentence_features(answer, part)
+            same[size] += [
+                mine[1] == full[1]
+                for mine, full, unsupported in zip(found, wanted, answer.unsupported, strict=True)
+                if not unsupported
+            ]
+    units = float(np.mean([len(answer.request.context.units) for answer in answers]))
+    shares = {size: float(np.mean(found)) for size, found in same.items()}
+    total = len(same[sizes[0]])
+    say(f"shortlist: {total} supported sentences, {units:.0f} units on average: same top unit with")
+    for size, share in shares.items():
+        say(f"  max_units = {size:2d}: {share:.3f}")
+    return {"sentences": total, "units": units, "same_top_unit": shares}
 
 
 def plot(rows: list[dict[str, Any]], path: Path) -> None:
@@ -433,7 +518,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="K = 5 alone, within a minute")
     parser.add_argument("--json", action="store_true", help="the last line is one JSON object")
     parser.add_argument("--no-grids", action="store_true", help="K = 5 and K = 20 alone")
-    parser.add_argument("--auc", type=int, default=0, metavar="N", help="QAGS answers to score")
+    parser.add_argument("--qags", type=int, default=0, metavar="N", help="answers of QAGS to score")
     parser.add_argument("--model", default=EMBEDDED, help="name, folder or 'embedded'")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
@@ -452,11 +537,12 @@ def main() -> None:
     )
     if bench.peer is None:
         say("the peer is not installed (pip install gasp-rag==0.2.1): its figures are null")
-    warm = bench.case("warm-up", 2, 60, 10)
-    bench.time(warm, list(bench.systems(warm)), 1)
-    names = ["floor", "mask", "cached", "default", "remove", "two", "peer", "plain"]
+    warm = bench.case("warm-up", 5, 250, 40)
+    bench.time(warm, ["floor", "mask", "cached", "default"], 1)
+    bench.time(bench.case("warm-up", 2, 60, 10), ["peer"], 1)
+    names = ["floor", "mask", "shortlist", "cached", "default", "remove", "two", "peer", "plain"]
     if args.quick:
-        names.remove("two")
+        names = [name for name in names if name not in ("two", "plain")]
     output: dict[str, Any] = {"model": args.model, "threads": args.threads, "ratios": {}}
     output["default"] = {"mode": default.mode, "dtype": default.dtype}
     output["processor_ratios"], output["max_abs_diff"], output["cases"] = {}, {}, {}
@@ -465,7 +551,12 @@ def main() -> None:
         case = bench.case(name, *shape)
         rounds = args.rounds if name == "k5" else 1
         found = bench.time(case, names, rounds, QUICK_BUDGET if args.quick else None)
-        different = differences(found, case)
+        compared, on = found, case
+        if args.quick:
+            on = bench.case(*SHORT)
+            compared = bench.time(on, ["mask", "cached", "default", "remove", "plain"], 1)
+        output["max_abs_diff_tokens"] = {"context": on.tokens[0], "answer": on.tokens[1]}
+        different = differences(compared, on)
         say(table(case, found, different))
         output["ratios"] |= ratios({n: t.median for n, t in found.items()}, name)
         output["processor_ratios"] |= ratios({n: t.busy for n, t in found.items()}, name)
@@ -489,8 +580,8 @@ def main() -> None:
         output["grids"] = grids(bench, say)
         if args.plot:
             plot(output["grids"], args.plot)
-    if args.auc and QAGS.is_file():
-        output["qags"] = auc_table(bench, args.auc, say)
+    if args.qags and QAGS.is_file():
+        output["qags"] = on_qags(bench, args.qags, say)
     if args.json:
         print(json.dumps(output, allow_nan=False))
 
