@@ -3,11 +3,12 @@
     python benchmarks/streaming.py            three answers, 20, 50 and 100 tokens/s, three rounds
     python benchmarks/streaming.py --quick    one answer, one round, within 60 seconds
     python benchmarks/streaming.py --json     the last line is one JSON object
+    python benchmarks/streaming.py --cuts 200     only: reports under 200 random cuts, float32
 
 Evidence: neighbouring articles of QAGS (CNN/DM) up to about 1000 tokens, cut into five units;
 answer: their summaries, one after the other. Without that data, the example corpus. The scorer's
 own tokens are fed one by one at a fixed rate, after a pause in which a generator would read its
-prompt.
+prompt. Dtype and mode are what users get on this machine, unless they are given.
 
     delay       from the last character of a sentence to its verdict
     writing     how long a sentence takes to be written at that rate
@@ -26,6 +27,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import statistics
 import sys
 import time
@@ -48,6 +50,15 @@ RATES = (20, 50, 100)
 K = 5
 QUICK_TOKENS = 120
 QUICK_SECONDS = 55
+CUT_QUESTION = "What of the dam?"
+CUT_PASSAGES = [
+    "The dam opened in 1931 and holds 4 km³ of water.",
+    "Boats are red. A crew of nine.",
+]
+CUT_ANSWER = (
+    "The dam opened in 1931.[1] Its crew \U0001f469\u200d\U0001f4bb\U0001f468\u200d\U0001f467 "
+    "\U0001f44d\U0001f3fd is nine.\r\n\r\n- Boats are red, e.g. 3.5 m\r\n- 大坝建成。\n\nIt is blue"
+)
 
 
 @dataclass(frozen=True)
@@ -89,12 +100,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import torch
 
     torch.set_num_threads(options.threads)
+    if options.cuts:
+        options.dtype = options.dtype or "float32"
     scorer = TransformersScorer.from_pretrained(
         options.model,
         device="cpu",
         dtype=options.dtype,
         **({"mode": options.mode} if options.mode else {}),
     )
+    if options.cuts:
+        return random_cuts(GroundingChecker(scorer), options.cuts)
     checker = GroundingChecker(scorer, n_groups=K)
     examples = load_examples(scorer, 1 if options.quick else 3)
     if options.quick:
@@ -124,7 +139,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="the last line is one JSON object")
     parser.add_argument("--model", default="embedded", help="name or folder of a scorer")
     parser.add_argument("--mode", help="ablation; default: the scorer's own")
-    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--dtype", help="of the scorer; default: its own")
+    parser.add_argument("--cuts", type=int, default=0, metavar="N", help="compare N random cuts")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--pause", type=float, default=1.0, help="seconds before the first token")
@@ -240,6 +256,35 @@ def replay(
             for a, b in zip(report.sentences, direct.sentences, strict=True)
         ),
     )
+
+
+def random_cuts(checker: GroundingChecker, count: int) -> int:
+    """Stream one awkward answer in `count` random ways; 0 when every report is that of `check`."""
+    assert isinstance(checker.scorer, TransformersScorer)
+    question, passages, answer = CUT_QUESTION, CUT_PASSAGES, CUT_ANSWER
+    expected = checker.check(question, passages, answer)
+    rng = random.Random(11)
+    different, difference, tokens = 0, 0.0, 0.0
+    for _ in range(count):
+        checker.scorer.clear()
+        size = rng.choice([1, 3, 10, 30, len(answer) - 1])
+        edges = [0, *sorted(rng.sample(range(1, len(answer)), size)), len(answer)]
+        with checker.session(question, passages) as session:
+            for begin, end in pairwise(edges):
+                session.feed(answer[begin:end])
+                if rng.random() < 0.2:
+                    session.wait(rng.random() / 4)
+        report = session.report
+        assert report is not None
+        pairs = list(zip(report.sentences, expected.sentences, strict=False))
+        difference = max(difference, *(abs((a.score or 0) - (b.score or 0)) for a, b in pairs))
+        different += _outline(report) != _outline(expected)
+        tokens = max(tokens, report.usage["tokens_computed"] / expected.usage["tokens_computed"])
+    print(
+        f"{count} random cuts of {len(answer)} code points: {different} reports differ in spans, "
+        f"verdicts or citations; scores within {difference:.1e}; tokens up to {tokens:.3f} x check"
+    )
+    return int(different > 0)
 
 
 def _note(sentences: Sequence[Any], came: dict[int, float]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from .errors import InputError
-from .types import SentenceKind
+from .types import SentenceKind, as_language
 
 Passes = Literal["all", "two"]
 Granularity = Literal["sentence", "clause", "token"]
@@ -58,6 +58,7 @@ class CheckOptions:
     """Says whether a sentence declines to answer, in addition to the built-in patterns."""
 
     def __post_init__(self) -> None:
+        as_language(self.language)
         positive = ("max_unit_tokens", "n_groups", "max_units", "max_context_tokens")
         for name in (*positive, "max_answer_tokens", "min_tokens"):
             value = getattr(self, name)

@@ -6,6 +6,7 @@ text as given. Everything here is plain Python and numpy; torch never appears.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -178,6 +179,23 @@ def _as_passage(item: object, name: str) -> Passage:
     raise InputTypeError(
         f"{name} must be str, Passage or dict, got {type(item).__name__} {shorten(item)}"
     )
+
+
+def as_language(value: str | None) -> str | None:
+    """The primary part of a language code, in lower case: `de` for `de-AT`; None for none.
+
+    Raises:
+        InputError: it does not have the form of an ISO 639 code.
+    """
+    if value is None or not value.strip():
+        return None
+    primary = re.split("[-_]", as_text(value, "language").strip().lower())[0]
+    if not re.fullmatch("[a-z]{2,3}", primary):
+        raise InputError(
+            f"language must be an ISO 639 code such as en or de, got {shorten(value)}; leave it "
+            f"out to have it judged from the text"
+        )
+    return primary
 
 
 def as_text(value: object, name: str) -> str:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from importlib.resources import files
 
+from ..types import as_language
+
 _WINDOW = 3000
 """Code points from the start of the text that are looked at; later text cannot change the guess."""
 
@@ -79,7 +81,7 @@ class LanguageGuess:
     """
 
     def __init__(self, given: str | None = None) -> None:
-        self._given = None if given is None else re.split(r"[-_]", given.strip().lower())[0] or None
+        self._given = as_language(given)
         self._counts = dict.fromkeys(FUNCTION_WORDS, 0)
         self._done = 0
         self._latin, self._cyrillic = "en", "ru"

@@ -27,7 +27,7 @@ from llama_index.core.instrumentation import (
 )
 
 from gasp_engine import GroundingChecker, Report
-from gasp_engine.errors import InputError, InputTypeError
+from gasp_engine.errors import InputError, InputTypeError, shorten
 
 from ._convert import Source, grounding_of, passages_of, pending_grounding
 from ._stream import StreamCheck, checked_async_stream, checked_stream
@@ -67,9 +67,16 @@ class Annotator:
 
         Raises:
             InputError: `on_error` is neither.
+            InputTypeError: `checker` is nothing of the kind.
         """
         if on_error not in ("raise", "record"):
             raise InputError(f'on_error must be "raise" or "record", got {on_error!r}')
+        known = checker is None or isinstance(checker, str | GroundingChecker) or callable(checker)
+        if not known or isinstance(checker, type):
+            raise InputTypeError(
+                f"checker must be a GroundingChecker or the name or path of a model, got "
+                f"{shorten(checker)}"
+            )
         self.on_sentence = on_sentence
         self.on_error: OnError = on_error
         self._checker = "embedded" if checker is None else checker

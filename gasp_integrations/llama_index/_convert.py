@@ -302,3 +302,15 @@ def _render(template: str, metadata: str, body: str) -> tuple[int, str] | None:
         elif name is not None:
             return None
     return None if begin is None else (begin, text)
+
+
+def require_methods(value: object, methods: Sequence[str], name: str, example: str) -> None:
+    """Refuse an argument that is something else than the object to be wrapped.
+
+    Raises:
+        InputTypeError: it lacks one of `methods`; names the argument and what to pass.
+    """
+    missing = [method for method in methods if not callable(getattr(value, method, None))]
+    if missing or isinstance(value, type):
+        what = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
+        raise InputTypeError(f"{name} must be an object such as {example} gives, got {what}")

@@ -16,7 +16,7 @@ from llama_index.core.schema import NodeWithScore
 from gasp_engine import GroundingChecker
 
 from ._annotate import Annotator, OnError, OnSentence, grounding_in
-from ._convert import Source
+from ._convert import Source, require_methods
 from ._seen import Seen, watch
 from .chat_stream import GroundingStreamingChatResponse
 
@@ -50,7 +50,14 @@ class GroundingChatEngine(BaseChatEngine):
             checker: the engine, or the name or path of a model; None: `"embedded"`.
             on_sentence: called with each sentence's verdict as soon as there is one.
             on_error: `"raise"` or `"record"` when a check fails; a stream always records.
+
+        Raises:
+            InputTypeError: an argument is no such object; names it and what to pass.
+            InputError: `on_error` is neither.
         """
+        require_methods(
+            chat_engine, ("chat", "stream_chat"), "chat_engine", "index.as_chat_engine()"
+        )
         self._inner = chat_engine
         self._annotator = Annotator(checker, on_sentence=on_sentence, on_error=on_error)
 

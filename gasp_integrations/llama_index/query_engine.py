@@ -12,6 +12,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from gasp_engine import GroundingChecker
 
 from ._annotate import Annotator, OnError, OnSentence, grounding_in
+from ._convert import require_methods
 from ._seen import Seen, watch
 
 
@@ -41,7 +42,14 @@ class GroundingQueryEngine(BaseQueryEngine):
             checker: the engine, or the name or path of a model; None: `"embedded"`.
             on_sentence: called with each sentence's verdict as soon as there is one.
             on_error: `"raise"` or `"record"` when a check fails; a stream always records.
+
+        Raises:
+            InputTypeError: an argument is no such object; names it and what to pass.
+            InputError: `on_error` is neither.
         """
+        require_methods(
+            query_engine, ("query", "aquery"), "query_engine", "index.as_query_engine()"
+        )
         self._inner = query_engine
         self._annotator = Annotator(checker, on_sentence=on_sentence, on_error=on_error)
         super().__init__(callback_manager=query_engine.callback_manager)

@@ -14,7 +14,7 @@ from llama_index.core.schema import NodeWithScore, QueryType
 from gasp_engine import GroundingChecker
 
 from ._annotate import Annotator, OnError, OnSentence
-from ._convert import query_text, sources_of
+from ._convert import query_text, require_methods, sources_of
 from ._seen import watch
 
 
@@ -42,7 +42,12 @@ class GroundingSynthesizer(BaseSynthesizer):
             checker: the engine, or the name or path of a model; None: `"embedded"`.
             on_sentence: called with each sentence's verdict as soon as there is one.
             on_error: `"raise"` or `"record"` when a check fails; a stream always records.
+
+        Raises:
+            InputTypeError: an argument is no such object; names it and what to pass.
+            InputError: `on_error` is neither.
         """
+        require_methods(inner, ("synthesize", "asynthesize"), "inner", "get_response_synthesizer()")
         # First, because the base class sets `_streaming`, which is the inner one's (see below).
         self._inner = inner
         super().__init__(

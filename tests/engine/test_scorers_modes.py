@@ -18,6 +18,7 @@ from gasp_engine.errors import (
     SessionError,
 )
 from gasp_engine.perturb import SEPARATOR
+from gasp_engine.scorers import layout
 from gasp_engine.scorers.base import ScoreRequest
 from gasp_engine.scorers.transformers import MODES
 
@@ -224,6 +225,53 @@ def test_pieces_of_a_growing_answer_equal_the_whole(family, mode):
         state.close()
         with pytest.raises(SessionError):
             state.extend(ids[:1])
+
+
+@pytest.mark.parametrize("mode", FAST)
+@pytest.mark.parametrize("family", ["llama", "gpt2", "qwen3"])
+def test_short_pieces_give_the_same_together_and_each_by_itself(family, mode, monkeypatch):
+    scorer = tiny_scorer(family, mode=mode)
+    wanted = request(scorer)
+    bundled, alone = [], []
+    for found, small in ((bundled, 64), (alone, 0)):
+        monkeypatch.setattr(layout, "_SMALL", small)
+        scorer.clear()
+        state = scorer.open(QUESTION, wanted.context, wanted.conditions)
+        for begin in range(0, len(wanted.answer), 5):
+            piece = state.extend(wanted.answer.ids[begin : begin + 5])
+            found.append(np.stack([piece.log_probs, piece.jsd]))
+    together, apart = np.concatenate(bundled, 2), np.concatenate(alone, 2)
+    np.testing.assert_allclose(together, apart, atol=1e-5)
+    assert not np.array_equal(together, apart) or mode == "remove"  # two ways were taken
+
+
+def test_equal_conditions_grow_once():
+    scorer = tiny_scorer(mode="mask")
+    wanted = request(scorer)
+    twice = (*wanted.conditions, wanted.conditions[0], wanted.conditions[2])
+    state = scorer.open(QUESTION, wanted.context, twice)
+    pieces = [state.extend(wanted.answer.ids[i : i + 4]) for i in range(0, len(wanted.answer), 4)]
+    joined = np.concatenate([piece.log_probs for piece in pieces], axis=1)
+    whole = scorer.score([wanted])[0].log_probs
+    np.testing.assert_allclose(joined, np.concatenate((whole, whole[[0, 2]])), atol=1e-4)
+
+
+def test_appended_keys_and_values_follow_the_old_ones_and_change_none():
+    draw = torch.Generator().manual_seed(3)
+    parts = [torch.randn((2, 2, size, 4), generator=draw) for size in (3, 1, 70, 2)]
+    kept = layout.KeyValues(0)
+    for part in parts:
+        more = layout.KeyValues(part.shape[2])
+        more.layers = {0: (part[0], part[1]), 1: (part[1], part[0])}
+        if not kept.tokens:
+            kept = more
+            continue
+        kept.append(more)
+        assert torch.equal(more.layers[0][0], part[0])
+    whole = torch.cat(parts, 2)
+    assert kept.tokens == 76
+    assert torch.equal(kept.layers[0][0][:, :76], whole[0])
+    assert torch.equal(kept.layers[1][0][:, :76], whole[1])
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gasp_engine import CheckOptions
 from gasp_engine.errors import InputError
 from gasp_engine.segment import segment, sentence_spans
 
@@ -150,6 +151,8 @@ SAME_KINDS = [
     "Steps: 1. Drain the tank. | 2. Replace valve B. | 3. Go.",
     # Code in a line.
     "Use `a.b. C` now. | Run `make all`. | `make` builds ``x. `Y`` too. | Done.",
+    # A lone backtick quotes, as in old mail, or is a slip.
+    "` The diet is heavy,' says she. | It is rich. | A ` b. | C `d`.",
 ]
 
 
@@ -261,3 +264,13 @@ def test_an_unknown_option_is_named_with_what_is_known(name: str) -> None:
 def test_a_wrong_type_is_named() -> None:
     with pytest.raises(TypeError, match="answer must be str, got NoneType"):
         segment(None)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_language_is_a_code_and_anything_else_is_refused() -> None:
+    text = "Er kam z. B. am 3. Mai. Sie kam nicht."
+    assert segment(text, language="de-AT") == segment(text, language="de")
+    for strange in ("klingon", "d", "german", "12"):
+        with pytest.raises(InputError, match="ISO 639"):
+            segment(text, language=strange)
+        with pytest.raises(InputError, match="ISO 639"):
+            CheckOptions(language=strange)

@@ -239,3 +239,10 @@ def test_streaming_a_long_answer_token_by_token_is_near_linear() -> None:
         return time.process_time() - begin
 
     assert seconds(800) < 24 * max(seconds(100), 0.05)
+
+
+def test_an_open_code_span_holds_sentences_up_for_a_while_only() -> None:
+    text = "Run `make and wait. It is slow. "
+    assert settled(text) == 0
+    assert settled(text + "The tank is clean. " * 9) >= 2
+    assert settled("` Quoted,' says she. It is slow. The") == 2

@@ -6,8 +6,13 @@ import subprocess
 import sys
 
 import pytest
+from llama_index.core.base.base_query_engine import BaseQueryEngine
+from llama_index.core.llms.mock import MockLLM
+from llama_index.core.response_synthesizers import get_response_synthesizer
 
 import gasp_integrations.llama_index as package
+from gasp_engine import GroundingChecker
+from gasp_engine.errors import InputTypeError
 
 
 def run(code: str) -> str:
@@ -57,3 +62,23 @@ def test_every_name_is_there_and_no_other():
     assert set(package.__all__) <= set(dir(package))
     with pytest.raises(AttributeError, match="no attribute 'GroundingMagic'"):
         _ = package.GroundingMagic
+
+
+@pytest.mark.parametrize(
+    "wrapper, name",
+    [
+        ("GroundingQueryEngine", "query_engine"),
+        ("GroundingChatEngine", "chat_engine"),
+        ("GroundingSynthesizer", "inner"),
+    ],
+)
+@pytest.mark.parametrize("wrong", ["an index", None, 3, BaseQueryEngine])
+def test_what_is_wrapped_is_asked_for_by_name_at_once(wrapper, name, wrong):
+    with pytest.raises(InputTypeError, match=rf"{name} must be .* such as"):
+        getattr(package, wrapper)(wrong)
+
+
+@pytest.mark.parametrize("wrong", [3, ["embedded"], GroundingChecker])
+def test_a_checker_that_is_none_is_refused_at_once(wrong):
+    with pytest.raises(InputTypeError, match="checker must be a GroundingChecker"):
+        package.GroundingSynthesizer(get_response_synthesizer(llm=MockLLM()), wrong)
