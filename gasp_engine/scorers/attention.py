@@ -14,7 +14,7 @@ through a range) a piece's keys are laid side by side and masked instead.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from ..errors import ModelLoadError
-from .layout import Bundle, PassLayout, Piece, Source
+from .layout import Bundle, PassLayout, Piece, Shelf, Source
 
 NAME = "gasp_packed"
 """What the attention is registered under with transformers."""
@@ -98,6 +98,8 @@ def packed_attention(
     out = query.new_empty((1, query.shape[2], query.shape[1], value.shape[-1]))
     pass_ = _LayerPass(layer, query[0], key[0], value[0], out[0], scale, sliding_window)
     bundles = layout.bundles if pass_.splits else []
+    if pass_.splits and not bundles and layout.shelf:
+        pass_ = replace(pass_, shelf=layout.shelf, laid=layout.shelf.lay(layer))
     for bundle in bundles:
         pass_.attend_bundle(bundle)
     if not bundles:
@@ -117,6 +119,8 @@ class _LayerPass:
     out: Tensor  # [N, H, size]
     scale: float
     window: int | None
+    shelf: Shelf | None = None
+    laid: tuple[Tensor, Tensor] | None = None  # what the shelf holds in this layer
 
     @property
     def splits(self) -> bool:
@@ -138,11 +142,8 @@ class _LayerPass:
         side_by_side = query.unflatten(1, (count, size)).transpose(0, 1)
         alone, lse = _flash(side_by_side, own(0), own(1), self.scale, False, bundle.own_mask)
         parts = [(alone.transpose(0, 1).flatten(1, 2), lse.transpose(0, 1).flatten(1, 2))]
-        if bundle.spans:
-            key, value = (
-                _joined([kept.layers[self.layer][i][:, b:e] for kept, b, e in bundle.spans])
-                for i in (0, 1)
-            )
+        if bundle.shelf.total:
+            key, value = bundle.shelf.lay(self.layer)
             folded = query.reshape(1, groups, -1, query.shape[-1])
             mask = bundle.mask(heads // groups)
             out, lse = _flash(folded, key[None], value[None], self.scale, False, mask)
@@ -205,7 +206,13 @@ class _LayerPass:
         return keys[:, source.begin : source.end], values[:, source.begin : source.end]
 
     def _keys(self, piece: Piece) -> list[tuple[Tensor, Tensor]]:
-        parts = [self._slice(source) for source in self._visible(piece)]
+        sources = self._visible(piece)
+        parts: list[tuple[Tensor, Tensor]] = []
+        if self.shelf is not None and self.laid is not None:
+            key, value = self.laid
+            parts = [(key[:, b:e], value[:, b:e]) for b, e in self.shelf.ranges(piece)]
+            sources = [source for source in sources if source.kept is None]
+        parts += [self._slice(source) for source in sources]
         few = sum(key.shape[1] for key, _ in parts) < _FEW_KEYS
         if len(parts) < 2 or (len(parts) <= _MOST_PARTS and not few):
             return parts

@@ -9,8 +9,8 @@ piece    └─ A ─┘ └─ B ─┘ └C┘       B sees 0[2:9] of a kept s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -139,6 +139,15 @@ class PassLayout:
         return rows
 
     @cached_property
+    def shelf(self) -> Shelf | None:
+        """The kept keys of the pass, side by side; None where pieces see few kept segments each."""
+        kept = [{id(s.kept) for s in piece.sources if s.kept} for piece in self.pieces]
+        if max((len(seen) for seen in kept), default=0) <= 2:
+            return None
+        shelf = Shelf(self.pieces)
+        return shelf if shelf.total <= 2 * shelf.most else None
+
+    @cached_property
     def bundles(self) -> list[Bundle]:
         """Short pieces that see much the same kept keys, bundled; empty unless all are such."""
         groups: dict[tuple[int, int], list[Piece]] = {}
@@ -149,6 +158,64 @@ class PassLayout:
             groups.setdefault((piece.size, own.end - own.begin if own else 0), []).append(piece)
         bundles = [Bundle(tuple(group)) for group in groups.values()]
         return bundles if all(bundle.is_worth_it for bundle in bundles) else []
+
+
+class Shelf:
+    """Kept keys that several pieces see, laid out once: what each of them sees is then ranges.
+
+    Args:
+        pieces: that see kept keys.
+    """
+
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        spans: dict[int, tuple[KeyValues, int, int]] = {}
+        for source in (source for piece in pieces for source in piece.sources):
+            if source.kept is not None:
+                _, begin, end = spans.get(id(source.kept), (None, source.begin, source.end))
+                span = (source.kept, min(begin, source.begin), max(end, source.end))
+                spans[id(source.kept)] = span
+        self.spans = list(spans.values())
+        """What is laid out: where the keys lie, first, one past the last."""
+        self.total = 0
+        """Keys that are laid out."""
+        starts: dict[int, int] = {}
+        for key, (_, begin, end) in spans.items():
+            starts[key] = self.total - begin
+            self.total += end - begin
+        self._ranges = {
+            piece.begin: _runs(
+                (starts[id(s.kept)] + s.begin, starts[id(s.kept)] + s.end)
+                for s in piece.sources
+                if s.kept is not None
+            )
+            for piece in pieces
+        }
+        self.most = max(sum(b - a for a, b in runs) for runs in self._ranges.values())
+        """Most keys that one piece sees."""
+
+    def ranges(self, piece: Piece) -> list[tuple[int, int]]:
+        """What a piece sees of it: first, one past the last."""
+        return self._ranges[piece.begin]
+
+    def lay(self, layer: int) -> tuple[Tensor, Tensor]:
+        """Keys and values of a layer, [heads, total, size]."""
+        parts = [kept.layers[layer] for kept, _, _ in self.spans]
+        if len(parts) == 1:
+            (key, value), (_, begin, end) = parts[0], self.spans[0]
+            return key[:, begin:end], value[:, begin:end]
+        cut = [(k[:, b:e], v[:, b:e]) for (k, v), (_, b, e) in zip(parts, self.spans, strict=True)]
+        return torch.cat([k for k, _ in cut], 1), torch.cat([v for _, v in cut], 1)
+
+
+def _runs(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges with neighbours made one."""
+    runs: list[tuple[int, int]] = []
+    for begin, end in ranges:
+        if runs and runs[-1][1] == begin:
+            runs[-1] = (runs[-1][0], end)
+        else:
+            runs.append((begin, end))
+    return runs
 
 
 class Bundle:
@@ -167,44 +234,26 @@ class Bundle:
         """Tokens of a piece, n."""
         self.own = [piece.own for piece in pieces if piece.own]
         """Each piece's own source; empty when none has one."""
-        self._spans: dict[int, tuple[KeyValues, int, int]] = {}
-        for piece in pieces:
-            for source in piece.others:
-                assert source.kept is not None
-                _, begin, end = self._spans.get(id(source.kept), (None, source.begin, source.end))
-                span = (source.kept, min(begin, source.begin), max(end, source.end))
-                self._spans[id(source.kept)] = span
+        self.shelf = Shelf([replace(piece, sources=piece.others) for piece in pieces])
+        """The keys that are not a piece's own."""
         self.places = _places(pieces)
         """Where the pieces' tokens lie in the pass: c * n of them."""
         self._masks: dict[int, Tensor] = {}
 
     @property
-    def spans(self) -> list[tuple[KeyValues, int, int]]:
-        """The kept keys that are laid out once: where they lie, first, one past the last."""
-        return list(self._spans.values())
-
-    @property
     def is_worth_it(self) -> bool:
-        """Whether one piece sees at least half of what is laid out, and every one something."""
-        total = sum(end - begin for _, begin, end in self.spans)
-        seen = [sum(s.end - s.begin for s in piece.others) for piece in self.pieces]
-        return total == 0 or (min(seen) > 0 and 2 * max(seen) >= total)
+        """Whether one piece sees at least half of the shelf, and every one something."""
+        seen = [sum(end - begin for begin, end in self.shelf.ranges(p)) for p in self.pieces]
+        return self.shelf.total == 0 or (min(seen) > 0 and 2 * self.shelf.most >= self.shelf.total)
 
     def mask(self, repeat: int) -> Tensor:
-        """0 where a token sees a key that is laid out, −inf elsewhere: [repeat * c * n, keys]."""
+        """0 where a token sees a key of the shelf, −inf elsewhere: [repeat * c * n, keys]."""
         if repeat not in self._masks:
-            starts: dict[int, int] = {}
-            total = 0
-            for key, (_, begin, end) in self._spans.items():
-                starts[key] = total - begin
-                total += end - begin
-            hidden = torch.full((len(self.pieces), total), -torch.inf)
+            hidden = torch.full((len(self.pieces), self.shelf.total), -torch.inf)
             for row, piece in zip(hidden, self.pieces, strict=True):
-                for source in piece.others:
-                    start = starts[id(source.kept)]
-                    row[start + source.begin : start + source.end] = 0.0
-            rows = hidden.repeat_interleave(self.size, 0)
-            self._masks[repeat] = rows.repeat(repeat, 1)
+                for begin, end in self.shelf.ranges(piece):
+                    row[begin:end] = 0.0
+            self._masks[repeat] = hidden.repeat_interleave(self.size, 0).repeat(repeat, 1)
         return self._masks[repeat]
 
     @cached_property
