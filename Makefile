@@ -38,7 +38,8 @@ check: setup
 	$(PY) -m pytest $(ARGS)
 
 bench: setup
-	@for file in $(BENCH); do echo "== $$file $(ARGS)"; $(PY) $$file $(ARGS) || exit; done
+	@for file in $(BENCH); do \
+		echo "== $$file $(ARGS)"; env -u OMP_WAIT_POLICY $(PY) $$file $(ARGS) || exit; done
 
 # The adapters against the lowest supported frameworks. These import with deprecation warnings of
 # their own under today's Python packages, so warnings are not errors here.

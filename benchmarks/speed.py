@@ -2,6 +2,7 @@
 
     python benchmarks/speed.py --quick            K = 5, about 900 + 160 tokens; within a minute
     python benchmarks/speed.py                    also K = 20 (3800 + 100 tokens) and the grids
+    python benchmarks/speed.py --only-grids --plot docs/speed.png     the grids, and a plot of one
     python benchmarks/speed.py --qags 60          also what each mode changes on 60 answers of QAGS
 
 All systems score the same answer on the same evidence with the same weights, one after the other,
@@ -338,9 +339,9 @@ def grids(bench: Bench, say: Callable[[str], None]) -> list[dict[str, Any]]:
     for axis, value, shape in points:
         case = bench.case(f"{axis} = {value}", *shape)
         names = ["floor", *modes]
-        if shape[0] > 20 or shape[1] > 4000:
-            names.remove("remove")  # minutes each
-        if axis == "K" and value <= 10:
+        if shape[0] > 10 or shape[1] > 4000:  # minutes each
+            names.remove("remove")
+        elif axis == "K":
             names.append("plain")
         found = bench.time(case, names, 1)
         say(table(case, found, differences(found, case) if "plain" in found else {}))
@@ -519,7 +520,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--quick", action="store_true", help="K = 5 alone, within a minute")
     parser.add_argument("--json", action="store_true", help="the last line is one JSON object")
-    parser.add_argument("--no-grids", action="store_true", help="K = 5 and K = 20 alone")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--no-grids", action="store_true", help="K = 5 and K = 20 alone")
+    which.add_argument("--only-grids", action="store_true", help="no K = 5 and K = 20")
+    parser.add_argument("--no-plain", action="store_true", help="leave the plain passes out")
     parser.add_argument("--qags", type=int, default=0, metavar="N", help="answers of QAGS to score")
     parser.add_argument("--model", default=EMBEDDED, help="name, folder or 'embedded'")
     parser.add_argument("--threads", type=int, default=2)
@@ -545,11 +549,13 @@ def main() -> None:
     names = ["floor", "mask", "shortlist", "cached", "default", "remove", "two", "peer", "plain"]
     if args.quick:
         names = [name for name in names if name not in ("two", "plain")]
+    if args.no_plain and not args.quick:
+        names.remove("plain")
     output: dict[str, Any] = {"model": args.model, "threads": args.threads, "ratios": {}}
     output["default"] = {"mode": default.mode, "dtype": default.dtype}
     output["processor_ratios"], output["max_abs_diff"], output["cases"] = {}, {}, {}
     shapes = [("k5", 5, 900, 160)] + ([] if args.quick else [("k20", 20, 3800, 98)])
-    for name, *shape in shapes:
+    for name, *shape in [] if args.only_grids else shapes:
         case = bench.case(name, *shape)
         rounds = args.rounds if name == "k5" else 1
         found = bench.time(case, names, rounds, QUICK_BUDGET if args.quick else None)
@@ -558,7 +564,7 @@ def main() -> None:
             on = bench.case(*SHORT)
             compared = bench.time(on, ["mask", "cached", "default", "remove", "plain"], 1)
         output["max_abs_diff_tokens"] = {"context": on.tokens[0], "answer": on.tokens[1]}
-        different = differences(compared, on)
+        different = differences(compared, on) if "plain" in compared else {}
         say(table(case, found, different))
         output["ratios"] |= ratios({n: t.median for n, t in found.items()}, name)
         output["processor_ratios"] |= ratios({n: t.busy for n, t in found.items()}, name)
