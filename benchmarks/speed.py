@@ -268,8 +268,9 @@ def shortlisted(request: ScoreRequest, answer: str, size: int) -> ScoreRequest:
     """The request with only `size` units left out one by one, chosen as `max_units` does."""
     context = request.context
     units = shortlist(context, f"{request.question}\n{answer}", size)
-    conditions = (*request.conditions[:2], *(request.conditions[2 + unit] for unit in units))
-    return replace(request, conditions=conditions)
+    without = [tuple(k for k in context.full.kept if k != unit) for unit in units]
+    few = [c for c in request.conditions[2:] if c.kept in without]  # one unit alone: it is `none`
+    return replace(request, conditions=(*request.conditions[:2], *few))
 
 
 def features(scores: TokenScores, case: Case) -> np.ndarray:
