@@ -26,6 +26,7 @@ from ..types import Condition, TokenScores
 from .base import too_long
 from .evidence import Branch
 from .layout import KeyValues
+from .model_thread import run_model
 from .packed import PackedModel
 from .plain import plain_scores
 from .plan import Plan, Range
@@ -86,16 +87,7 @@ class PackedState:
             total = len(self._answer) + len(more)
             if self._max_tokens is not None and branch.end + total > self._max_tokens:
                 raise too_long(condition, branch.end, total, self._max_tokens)
-        with self._lock:
-            hidden, computed = self._run(more)
-            log_probs, jsd = read_out(
-                hidden,
-                more,
-                self._head,
-                self._conditions,
-                self._dtype,
-                first_token=len(self._answer),
-            )
+        log_probs, jsd, computed = run_model(self._model.device, self._score, more)
         self._answer += more
         computed += self._encoded
         self._encoded = 0  # what stands in front was run once: the first piece counts it
@@ -106,6 +98,15 @@ class PackedState:
         self._closed = True
         self._kept.clear()
         self._grown.clear()
+
+    def _score(self, more: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, int]:
+        with self._lock:
+            hidden, computed = self._run(more)
+            start = len(self._answer)
+            log_probs, jsd = read_out(
+                hidden, more, self._head, self._conditions, self._dtype, first_token=start
+            )
+            return log_probs, jsd, computed
 
     def _run(self, more: tuple[int, ...]) -> tuple[torch.Tensor, int]:
         """Run what is not known yet of each branch, up to the last but one of the tokens `more`.

@@ -49,6 +49,11 @@ class PackedModel:
         self._limit = limit
         self._checked = False
 
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return self._model.device
+
     def run(
         self,
         plan: Plan,

@@ -42,6 +42,7 @@ except ImportError as error:
 
 from .evidence import Branch, Evidence, cached, masked, removed
 from .growing import PackedState, PlainState, empty_scores
+from .model_thread import run_model
 from .plain import plain_scores
 from .plan import Plan, Range, Route, cut
 from .readout import Head, read_out
@@ -177,7 +178,7 @@ class TransformersScorer:
         Example:
             >>> scorer = TransformersScorer.from_pretrained("embedded")  # doctest: +SKIP
         """
-        loaded = load(name_or_path, device, dtype, revision)
+        loaded = run_model(torch.device("cpu"), load, name_or_path, device, dtype, revision)
         return cls(
             loaded.model,
             loaded.tokenizer,
@@ -252,7 +253,9 @@ class TransformersScorer:
             self._check_length(evidence, request.conditions, len(request.answer))
             jobs.append(_Job(index, request, evidence, key))
         for batch in _batches(jobs, self._batch):
-            for job, result in zip(batch, self._run(batch), strict=True):
+            for job, result in zip(
+                batch, run_model(self._model.device, self._run, batch), strict=True
+            ):
                 for array in (result.log_probs, result.jsd):
                     array.setflags(write=False)
                 self._scores.put(job.key, result, result.log_probs.nbytes + result.jsd.nbytes)
@@ -269,22 +272,25 @@ class TransformersScorer:
         if self._mode == "plain":
             prompts = [branch.lead for branch in evidence.branches]
             return PlainState(self._model, self._lock, prompts, conditions, self._max_tokens)
+        return run_model(self._model.device, self._open, evidence, conditions)
+
+    def _open(self, evidence: Evidence, conditions: tuple[Condition, ...]) -> PackedState:
         with self._lock:
             plan = Plan()
             given, wishes, branches = self._plan_evidence(plan, evidence, keep_all=True)
             _, kept = self._packed.run(plan, [], given=given, keep=[wish.part for wish in wishes])
             self._put(wishes, kept)
-        return PackedState(
-            self._packed,
-            self._head,
-            self._lock,
-            plan,
-            {**given, **kept},
-            branches,
-            conditions,
-            self._info.dtype,
-            self._max_tokens,
-        )
+            return PackedState(
+                self._packed,
+                self._head,
+                self._lock,
+                plan,
+                {**given, **kept},
+                branches,
+                conditions,
+                self._info.dtype,
+                self._max_tokens,
+            )
 
     def _evidence(
         self, question: str, context: Context, conditions: Sequence[Condition]
