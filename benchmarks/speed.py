@@ -502,15 +502,17 @@ def plot(rows: list[dict[str, Any]], path: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(6, 4))
+    figure, axes = plt.subplots(figsize=(7, 4))
+    lines: dict[tuple[tuple[int, float], ...], str] = {}
     for name in dict.fromkeys(row["system"] for row in rows if row["axis"] == "K"):
-        points = [
-            (r["value"], r["seconds"]) for r in rows if r["axis"] == "K" and r["system"] == name
-        ]
+        own = [row for row in rows if row["axis"] == "K" and row["system"] == name]
+        points = tuple((row["value"], row["seconds"]) for row in own)
+        lines[points] = f"{lines[points]} = {name}" if points in lines else name
+    for points, name in lines.items():
         axes.plot(*zip(*points, strict=True), marker="o", label=name)
     axes.set(xlabel="units K", ylabel="seconds per answer", yscale="log")
     axes.set_title("2000 context and 100 answer tokens")
-    axes.legend()
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
