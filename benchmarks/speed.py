@@ -59,7 +59,7 @@ QUESTION = "What happened, and who says so?"
 SLOW = ("peer", "plain", "remove")
 QUICK_BUDGET = 30.0
 """Seconds after which a quick run begins no further round."""
-SHORT = ("short", 5, 250, 40)
+SHORT = ("short", 5, 100, 20)
 """The case on which a quick run compares features: name, units, context and answer tokens."""
 
 
@@ -546,12 +546,12 @@ def main() -> None:
     )
     if bench.peer is None:
         say("the peer is not installed (pip install gasp-rag==0.2.1): its figures are null")
-    warm = bench.case("warm-up", 5, 250, 40)
+    warm = bench.case("warm-up", 2, 250, 40)
     bench.time(warm, ["floor", "mask", "cached", "default"], 1)
     bench.time(bench.case("warm-up", 2, 60, 10), ["peer"], 1)
     names = ["floor", "mask", "shortlist", "cached", "default", "remove", "two", "peer", "plain"]
     if args.quick:
-        names = [name for name in names if name not in ("two", "plain")]
+        names = [name for name in names if name not in ("two", "shortlist", "plain")]
     if args.no_plain and not args.quick:
         names.remove("plain")
     output: dict[str, Any] = {"model": args.model, "threads": args.threads, "ratios": {}}
