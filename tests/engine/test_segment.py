@@ -152,7 +152,7 @@ SAME_KINDS = [
     # Code in a line.
     "Use `a.b. C` now. | Run `make all`. | `make` builds ``x. `Y`` too. | Done.",
     # A lone backtick quotes, as in old mail, or is a slip.
-    "` The diet is heavy,' says she. | It is rich. | A ` b. | C `d`.",
+    "` The diet is heavy,' says she. | It is rich. | Use `d` now.",
 ]
 
 
