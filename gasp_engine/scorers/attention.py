@@ -130,7 +130,6 @@ class _LayerPass:
     def attend_bundle(self, bundle: Bundle) -> None:
         """Fill the rows of `out` that belong to a bundle."""
         count, size, places = len(bundle.pieces), bundle.size, bundle.places
-        heads, groups = self.query.shape[0], self.key.shape[0]
         query = self.query[:, places]  # [H, c * n, d]
 
         def own(which: int) -> Tensor:  # [c, KH, own + n, d]
@@ -143,11 +142,8 @@ class _LayerPass:
         alone, lse = _flash(side_by_side, own(0), own(1), self.scale, False, bundle.own_mask)
         parts = [(alone.transpose(0, 1).flatten(1, 2), lse.transpose(0, 1).flatten(1, 2))]
         if bundle.shelf.total:
-            key, value = bundle.shelf.lay(self.layer)
-            folded = query.reshape(1, groups, -1, query.shape[-1])
-            mask = bundle.mask(heads // groups)
-            out, lse = _flash(folded, key[None], value[None], self.scale, False, mask)
-            parts.append((out[0].reshape(heads, count * size, -1), lse[0].reshape(heads, -1)))
+            mask = bundle.mask(self.query.shape[0] // self.key.shape[0])
+            parts.append(self._attend_range(query, *bundle.shelf.lay(self.layer), mask))
         self.out[places] = _merge(parts).transpose(0, 1).to(self.out.dtype)
 
     def attend(self, group: list[Piece]) -> None:
@@ -172,9 +168,8 @@ class _LayerPass:
         )
         for index, piece in enumerate(group):
             parts = [(alone[index], lse[index])]
-            keys = self._keys(piece)
-            if keys:
-                parts += self._attend_sources(piece, keys)
+            query = self.query[:, piece.begin : piece.end]
+            parts += [self._attend_range(query, key, value) for key, value in self._keys(piece)]
             self.out[piece.begin : piece.end] = _merge(parts).transpose(0, 1)
 
     def _cuts(self, piece: Piece) -> bool:
@@ -218,19 +213,15 @@ class _LayerPass:
             return parts
         return [(_joined([k for k, _ in parts]), _joined([v for _, v in parts]))]
 
-    def _attend_sources(
-        self, piece: Piece, keys: list[tuple[Tensor, Tensor]]
-    ) -> list[tuple[Tensor, Tensor]]:
-        """Every query of a piece against every key of its ranges: [H, size, d] and [H, size]."""
-        query = self.query[:, piece.begin : piece.end]
+    def _attend_range(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Queries [H, n, d] against all keys of a range, [H, n, d] and [H, n]."""
         heads, size, depth = query.shape
         # Queries that share a key head are laid one under the other: no key is repeated.
-        folded = query.reshape(1, self.key.shape[0], -1, depth)
-        found: list[tuple[Tensor, Tensor]] = []
-        for key, value in keys:
-            out, lse = _flash(folded, key[None], value[None], self.scale, causal=False)
-            found.append((out[0].reshape(heads, size, -1), lse[0].reshape(heads, size)))
-        return found
+        folded = query.reshape(1, key.shape[0], -1, depth)
+        out, lse = _flash(folded, key[None], value[None], self.scale, False, mask)
+        return out[0].reshape(heads, size, -1), lse[0].reshape(heads, size)
 
     def _attend_masked(self, piece: Piece) -> None:
         sources = self._visible(piece)
