@@ -48,6 +48,7 @@ from gasp_engine.perturb import build_context
 from gasp_engine.scorers.base import ScoreRequest
 from gasp_engine.scorers.embedded import embedded_model
 from gasp_engine.scorers.loading import EMBEDDED, default_dtype, load
+from gasp_engine.scorers.model_thread import run_model
 from gasp_engine.scorers.transformers import DEFAULT_MODE, TransformersScorer
 from gasp_engine.types import TokenScores, as_passages
 from gasp_engine.windows import shortlist
@@ -56,6 +57,7 @@ ROOT = Path(__file__).resolve().parents[1]
 QAGS = ROOT / ".." / "shared" / "data" / "qags" / "mturk_cnndm.jsonl"
 CORPUS = ROOT / "examples" / "corpus"
 QUESTION = "What happened, and who says so?"
+CPU = torch.device("cpu")
 SLOW = ("peer", "plain", "remove")
 QUICK_BUDGET = 30.0
 """Seconds after which a quick run begins no further round."""
@@ -187,7 +189,7 @@ class Bench:
             return scorer.with_mode(mode).score([wanted])[0]
 
         found: dict[str, Callable[[], TokenScores | int]] = {
-            "floor": lambda: self._floor(request),
+            "floor": lambda: run_model(CPU, self._floor, request),
             "plain": lambda: run("plain"),
             "remove": lambda: run("remove"),
             "mask": lambda: run("mask"),
@@ -197,7 +199,7 @@ class Bench:
             "default": lambda: self.default.score([request])[0],
         }
         if self.peer is not None:
-            found["peer"] = lambda: self._peer(case)
+            found["peer"] = lambda: run_model(CPU, self._peer, case)
         return found
 
     def _floor(self, request: ScoreRequest) -> int:

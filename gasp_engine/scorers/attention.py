@@ -14,7 +14,7 @@ through a range) a piece's keys are laid side by side and masked instead.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -23,16 +23,10 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from ..errors import ModelLoadError
-from .layout import Bundle, PassLayout, Piece, Shelf, Source
+from .layout import Bundle, PassLayout, Piece, Shelf, Source, Split, Tile
 
 NAME = "gasp_packed"
 """What the attention is registered under with transformers."""
-
-_MOST_PARTS = 2
-"""A piece that sees more ranges than this has their keys laid side by side first."""
-
-_FEW_KEYS = 2048
-"""Likewise one that sees fewer keys: one longer range is faster than two short ones."""
 
 _active = threading.local()
 
@@ -97,14 +91,14 @@ def packed_attention(
             piece.keep.write(layer, piece.keep_at, key[0, :, here], value[0, :, here])
     out = query.new_empty((1, query.shape[2], query.shape[1], value.shape[-1]))
     pass_ = _LayerPass(layer, query[0], key[0], value[0], out[0], scale, sliding_window)
-    bundles = layout.bundles if pass_.splits else []
-    if pass_.splits and not bundles and layout.shelf:
-        pass_ = replace(pass_, shelf=layout.shelf, laid=layout.shelf.lay(layer))
-    for bundle in bundles:
-        pass_.attend_bundle(bundle)
-    if not bundles:
-        for row in layout.rows:
-            pass_.attend(row)
+    if query.device.type != "cpu":
+        for piece in layout.pieces:
+            pass_.attend_masked(piece)
+    elif sliding_window is None and layout.bundles:
+        for bundle in layout.bundles:
+            pass_.attend_bundle(bundle)
+    else:
+        pass_.attend_split(layout.split(sliding_window))
     return out, None
 
 
@@ -119,13 +113,6 @@ class _LayerPass:
     out: Tensor  # [N, H, size]
     scale: float
     window: int | None
-    shelf: Shelf | None = None
-    laid: tuple[Tensor, Tensor] | None = None  # what the shelf holds in this layer
-
-    @property
-    def splits(self) -> bool:
-        """Whether bundles can be attended over here."""
-        return self.query.device.type == "cpu" and self.window is None
 
     def attend_bundle(self, bundle: Bundle) -> None:
         """Fill the rows of `out` that belong to a bundle."""
@@ -143,75 +130,60 @@ class _LayerPass:
         parts = [(alone.transpose(0, 1).flatten(1, 2), lse.transpose(0, 1).flatten(1, 2))]
         if bundle.shelf.total:
             mask = bundle.mask(self.query.shape[0] // self.key.shape[0])
-            parts.append(self._attend_range(query, *bundle.shelf.lay(self.layer), mask))
+            parts.append(self._attend_range(query, *self._lay(bundle.shelf), mask))
         self.out[places] = _merge(parts).transpose(0, 1).to(self.out.dtype)
 
-    def attend(self, group: list[Piece]) -> None:
-        """Fill the rows of `out` that belong to pieces of equal length, one after the other."""
-        size = group[0].size
-        split = self.query.device.type == "cpu" and (self.window is None or size <= self.window)
-        if not split or any(self._cuts(piece) for piece in group):
-            for piece in group:
-                self._attend_masked(piece)
-            return
-        here = slice(group[0].begin, group[-1].end)
+    def attend_split(self, split: Split) -> None:
+        """Fill the rows of `out` piece by piece and tile by tile."""
+        for piece in split.cut:
+            self.attend_masked(piece)
+        parts: dict[int, list[tuple[Tensor, Tensor]]] = {}
+        for row in split.rows:
+            parts |= self._attend_themselves(row)
+        laid = self._lay(split.shelf) if split.is_laid else None
+        for tile in split.tiles:
+            key, value = self._tile_keys(tile, split.shelf, laid)
+            out, lse = self._attend_range(self.query[:, tile.places], key, value)
+            sizes = [piece.size for piece in tile.pieces]
+            found = zip(out.split(sizes, 1), lse.split(sizes, 1), strict=True)
+            for piece, part in zip(tile.pieces, found, strict=True):
+                parts[piece.begin].append(part)
+        for begin, mine in parts.items():
+            merged = _merge(mine)
+            self.out[begin : begin + merged.shape[1]] = merged.transpose(0, 1)
+
+    def _attend_themselves(self, row: list[Piece]) -> dict[int, list[tuple[Tensor, Tensor]]]:
+        """Pieces of equal length, one after the other: each causally to itself, by its place."""
+        here, size = slice(row[0].begin, row[-1].end), row[0].size
 
         def side_by_side(tensor: Tensor) -> Tensor:  # [heads, c * size, d] -> [c, heads, size, d]
-            return tensor[:, here].unflatten(1, (len(group), size)).transpose(0, 1)
+            return tensor[:, here].unflatten(1, (len(row), size)).transpose(0, 1)
 
-        alone, lse = _flash(
-            side_by_side(self.query),
-            side_by_side(self.key),
-            side_by_side(self.value),
-            self.scale,
-            causal=True,
-        )
-        for index, piece in enumerate(group):
-            parts = [(alone[index], lse[index])]
-            query = self.query[:, piece.begin : piece.end]
-            parts += [self._attend_range(query, key, value) for key, value in self._keys(piece)]
-            self.out[piece.begin : piece.end] = _merge(parts).transpose(0, 1)
+        query, key, value = (side_by_side(t) for t in (self.query, self.key, self.value))
+        out, lse = _flash(query, key, value, self.scale, causal=True)
+        return {piece.begin: [(out[i], lse[i])] for i, piece in enumerate(row)}
 
-    def _cuts(self, piece: Piece) -> bool:
-        """Whether the sliding window hides some keys of a range and shows others of it."""
-        if self.window is None:
-            return False
-        first, last = piece.position, piece.position + piece.end - piece.begin - 1
-        return any(
-            source.position + self.window <= last
-            and source.position + source.end - source.begin - 1 + self.window > first
-            for source in piece.sources
-        )
+    def _tile_keys(
+        self, tile: Tile, shelf: Shelf, laid: tuple[Tensor, Tensor] | None
+    ) -> tuple[Tensor, Tensor]:
+        pairs: list[tuple[Tensor, Tensor]] = []
+        for begin, end in tile.ranges:
+            if laid is not None:
+                pairs.append((laid[0][:, begin:end], laid[1][:, begin:end]))
+            else:
+                pairs += [self._slice(source) for source in shelf.sources(begin, end)]
+        return _joined([k for k, _ in pairs]), _joined([v for _, v in pairs])
 
-    def _visible(self, piece: Piece) -> list[Source]:
-        """The ranges that at least the first token of the piece sees something of."""
-        if self.window is None:
-            return list(piece.sources)
-        first = piece.position
-        return [
-            source
-            for source in piece.sources
-            if source.position + source.end - source.begin - 1 + self.window > first
-        ]
+    def _lay(self, shelf: Shelf) -> tuple[Tensor, Tensor]:
+        """All keys and values of a shelf, [KH, total, size]."""
+        parts = [self._slice(source) for source in shelf.sources(0, shelf.total)]
+        return _joined([k for k, _ in parts]), _joined([v for _, v in parts])
 
     def _slice(self, source: Source) -> tuple[Tensor, Tensor]:
         keys, values = (self.key, self.value)
         if source.kept is not None:
             keys, values = source.kept.layers[self.layer]
         return keys[:, source.begin : source.end], values[:, source.begin : source.end]
-
-    def _keys(self, piece: Piece) -> list[tuple[Tensor, Tensor]]:
-        sources = self._visible(piece)
-        parts: list[tuple[Tensor, Tensor]] = []
-        if self.shelf is not None and self.laid is not None:
-            key, value = self.laid
-            parts = [(key[:, b:e], value[:, b:e]) for b, e in self.shelf.ranges(piece)]
-            sources = [source for source in sources if source.kept is None]
-        parts += [self._slice(source) for source in sources]
-        few = sum(key.shape[1] for key, _ in parts) < _FEW_KEYS
-        if len(parts) < 2 or (len(parts) <= _MOST_PARTS and not few):
-            return parts
-        return [(_joined([k for k, _ in parts]), _joined([v for _, v in parts]))]
 
     def _attend_range(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
@@ -223,15 +195,15 @@ class _LayerPass:
         out, lse = _flash(folded, key[None], value[None], self.scale, False, mask)
         return out[0].reshape(heads, size, -1), lse[0].reshape(heads, size)
 
-    def _attend_masked(self, piece: Piece) -> None:
-        sources = self._visible(piece)
-        size = piece.end - piece.begin
+    def attend_masked(self, piece: Piece) -> None:
+        sources = piece.within(self.window).sources
+        size = piece.size
         device = self.query.device
         here = slice(piece.begin, piece.end)
         parts = [self._slice(source) for source in sources]
         parts.append((self.key[:, here], self.value[:, here]))
         keys, values = torch.cat([k for k, _ in parts], 1), torch.cat([v for _, v in parts], 1)
-        starts = [(s.position, s.end - s.begin) for s in sources] + [(piece.position, size)]
+        starts = [(s.position, s.size) for s in sources] + [(piece.position, size)]
         at = torch.cat([torch.arange(p, p + n, device=device) for p, n in starts])
         mine = torch.arange(piece.position, piece.position + size, device=device)[:, None]
         seen = torch.ones((size, len(at)), dtype=torch.bool, device=device)

@@ -26,8 +26,11 @@ from .linear import output_layer
 from .plain import check_finite
 
 _BLOCK_BYTES = 24 << 20
-"""Memory of one array of float32 logits [conditions, tokens, V]; two are live at a time. A larger
-one gains nothing in the matrix product, and its memory comes from the system anew each time."""
+"""Memory of one array of float32 logits [conditions, tokens, V], the result of one matrix product;
+a larger one gains nothing there, and its memory comes from the system anew each time."""
+
+_CACHE_BYTES = 4 << 20
+"""Memory of what is live beside the logits, which are gone through in steps that caches hold."""
 
 _TINY = float(torch.finfo(torch.float32).tiny)
 
@@ -86,41 +89,50 @@ def read_out(
         NumericalError: a log-probability is not finite; names token, condition and dtype.
     """
     count, total = hidden.shape[:2]
-    step = max(1, _BLOCK_BYTES // (4 * head.vocabulary * count))
+    row = 4 * head.vocabulary * count
+    step, small = max(1, _BLOCK_BYTES // row), max(1, _CACHE_BYTES // row)
     log_probs = torch.empty((count, total), device=hidden.device)
     jsd = torch.zeros((count, total), device=hidden.device)
     targets = torch.tensor(list(answer), device=hidden.device)
+    weights: Tensor | None = None
     with torch.inference_mode():
         for begin in range(0, total, step):
             end = min(begin + step, total)
-            block = slice(begin, end)
-            logits = head(hidden[:, block])  # [C, n, V]
-            _read_block(logits, targets[block], log_probs[:, block], jsd[:, block])
+            logits = head(hidden[:, begin:end])  # [C, n, V]
+            if weights is None:
+                weights = logits.new_empty((count, small, head.vocabulary))
+            for offset in range(0, end - begin, small):
+                part = slice(begin + offset, min(begin + offset + small, end))
+                few = logits[:, offset : offset + small]
+                room = weights[:, : few.shape[1]]
+                _read_block(few, targets[part], log_probs[:, part], jsd[:, part], room)
     for row, condition in enumerate(conditions):
         check_finite(log_probs[row], condition, dtype, first_token)
     return log_probs.cpu().numpy(), clip_rounding(jsd.cpu().numpy(), 1e-4).astype(np.float32)
 
 
-def _read_block(logits: Tensor, targets: Tensor, log_probs: Tensor, jsd: Tensor) -> None:
-    """Fill [C, n] log-probabilities and divergences from logits [C, n, V], which are consumed."""
-    top = logits.amax(-1, keepdim=True)
-    logits -= top
+def _read_block(
+    logits: Tensor, targets: Tensor, log_probs: Tensor, jsd: Tensor, weights: Tensor
+) -> None:
+    """Fill [C, n] log-probabilities and divergences from logits [C, n, V], which are consumed.
+
+    `weights` [C, n, V] is memory to work in.
+    """
+    logits -= logits.amax(-1, keepdim=True)
     # −inf (a token that the model forbids) times its probability 0 must be 0, not NaN.
     index = targets[None, :, None].expand(logits.shape[0], -1, 1)
     picked = logits.gather(-1, index)[..., 0]
     logits.clamp_(min=-1e4)
-    weights = logits.exp()
+    torch.exp(logits, out=weights)
     total = weights.sum(-1, keepdim=True)
-    log_total = total.log()
-    torch.sub(picked, log_total[..., 0], out=log_probs)
+    log_total = total.log()[..., 0]
+    torch.sub(picked, log_total, out=log_probs)
     weights /= total
     # Σ p log p. A product and a sum, not a dot product: BLAS adds 49 000 terms up one by one, which
     # costs four digits; PyTorch's own sum is pairwise.
-    plogp = torch.stack([(p * z).sum(-1) for p, z in zip(weights, logits, strict=True)])
-    plogp -= log_total[..., 0]
-    reference = weights[0]
-    for row in range(1, logits.shape[0]):
-        # The logits of this row are not needed any more: its memory holds the mixture.
-        mixture = torch.add(reference, weights[row], out=logits[row]).clamp_(min=_TINY)
-        twice = torch.log(mixture).mul_(mixture).sum(-1)  # Σ 2m log 2m
-        jsd[row] = 0.5 * (plogp[0] + plogp[row] - twice) + math.log(2)
+    logits *= weights
+    plogp = logits.sum(-1) - log_total
+    # The logits are not needed any more: their memory holds what is made of the mixtures.
+    mixtures = weights[1:].add_(weights[:1]).clamp_(min=_TINY)
+    twice = torch.log(mixtures, out=logits[1:]).mul_(mixtures).sum(-1)  # Σ 2m log 2m
+    jsd[1:] = 0.5 * (plogp[:1] + plogp[1:] - twice) + math.log(2)
