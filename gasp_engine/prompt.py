@@ -31,6 +31,8 @@ class Prompt:
     """First code point of the context; equal to `context_end` when there is no evidence."""
     context_end: int
     """One past the last."""
+    question_end: int
+    """One past the question's last code point; what follows only leads to the answer."""
 
 
 def build_prompt(question: str, context: str, name: PromptName = "paper") -> Prompt:
@@ -55,6 +57,6 @@ def build_prompt(question: str, context: str, name: PromptName = "paper") -> Pro
         raise InputError(f"no prompt is called {shorten(name)}; use one of {', '.join(PROMPTS)}")
     head = "Context:\n" if context else ""
     tail = ("\n\n" if context else "") + f"Question: {question}"
-    if name == "paper":
-        tail += "\n\nAnswer: "
-    return Prompt(head + context + tail, len(head), len(head) + len(context))
+    end = len(head) + len(context)
+    cue = "\n\nAnswer: " if name == "paper" else ""
+    return Prompt(head + context + tail + cue, len(head), end, end + len(tail))

@@ -3,8 +3,9 @@
     remove   one prompt for each condition, tokenized anew; plans share their prefixes
     mask     root    Context:\\n passage passage passage         encoded once
              branch  ranges of the root, then \\n\\nQuestion: …   positions as in the full prompt
-    cached   root    Context:\\n                                 and each passage as its own root
-             branch  ranges of the roots, then Question: …       that sees nothing of the others
+    cached   root    Context:\\n        and behind it, blind to one another, each passage and then
+                     Question: …        as roots of their own
+             branch  ranges of the roots, then \\n\\nAnswer:
 
 In `mask` a token belongs to the unit that its first visible character lies in; what separates two
 units goes with the one before. What shows nothing is its own short prompt in all modes.
@@ -36,6 +37,8 @@ class Root:
     """Of the first token."""
     sees: Route
     """Ranges over the roots before it."""
+    recurs: bool = True
+    """Whether it may be met again under other questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,7 @@ def masked(
 def cached(
     tokenizer: PromptTokenizer, question: str, context: Context, conditions: Sequence[Condition]
 ) -> Evidence:
-    """Each passage as a root of its own, all of them behind the same first tokens."""
+    """Each passage, and the question, as a root of its own behind the same first tokens."""
     nothing = Branch((), tokenizer.prompt_tokens(question, "").ids, 0)
     text, pieces = context.layout(context.full.kept)
     if not text:
@@ -117,6 +120,10 @@ def cached(
         roots.append(Root(tokens.ids, start, (Range(0, 0, start),)))
         owners.append(owners_of(passage, moved, tokens.offsets))
     position = start + sum(len(root.tokens) for root in roots[1:])
+    if parts.question:
+        roots.append(Root(parts.question, position, (Range(0, 0, start),), recurs=False))
+        owners.append([FRAME] * len(parts.question))
+        position += len(parts.question)
     branches = [
         Branch(
             tuple(
@@ -124,7 +131,7 @@ def cached(
                 for index, units in enumerate(owners)
                 for part in _visible(index, units, condition.kept)
             ),
-            parts.after,
+            parts.cue,
             position,
         )
         if condition.kept

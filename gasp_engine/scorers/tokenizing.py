@@ -51,8 +51,10 @@ class PromptParts:
 
     before: tuple[int, ...]
     """Tokens in front of the first passage."""
-    after: tuple[int, ...]
-    """Tokens behind the last passage and its separator."""
+    question: tuple[int, ...]
+    """Tokens behind the last passage and its separator, as far as they hold the question."""
+    cue: tuple[int, ...]
+    """Tokens between the question and the answer; never empty."""
 
 
 class PromptTokenizer:
@@ -148,9 +150,12 @@ class PromptTokenizer:
 
     def parts(self, question: str) -> PromptParts:
         """The tokens around the evidence, when each passage ends with its own separator."""
-        mark = _MARK + SEPARATOR
-        text = build_prompt(question, _MARK, self.prompt).text
-        before, _, after = text.partition(mark)
+        prompt = build_prompt(question, _MARK, self.prompt)
+        before, after = prompt.text[: prompt.context_start], prompt.text[prompt.context_end :]
+        ids, offsets = self._encode(after.removeprefix(SEPARATOR))
+        end = prompt.question_end - prompt.context_end - len(SEPARATOR)
+        ids += self._tail
+        count = min(sum(start < end for start, _ in offsets), len(ids) - 1)
         return PromptParts(
-            (*self._head, *self._encode(before)[0]), (*self._encode(after)[0], *self._tail)
+            (*self._head, *self._encode(before)[0]), tuple(ids[:count]), tuple(ids[count:])
         )

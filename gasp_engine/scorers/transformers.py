@@ -75,6 +75,8 @@ class _Wish:
 
     key: bytes
     part: Range
+    recurs: bool = False
+    """Whether other questions may meet them: these go to disk."""
 
 
 class TransformersScorer:
@@ -90,8 +92,8 @@ class TransformersScorer:
         name: goes into `info`.
         revision: goes into `info`.
         mode: `remove` re-tokenizes the prompt without the unit; `mask` hides the unit from the
-            question and the answer; `cached` also reads each passage by itself, and so finds it
-            again under other questions; `plain` is `remove` done slowly.
+            question and the answer; `cached` also reads each passage and the question by themselves,
+            and so finds a passage again under other questions; `plain` is `remove` done slowly.
         prompt: `paper` or `chat`.
         max_tokens_per_batch: most tokens in one pass over the model; bounds the memory. None: 1024
             on a processor, whose caches hold no more than that, and 4096 on any other device.
@@ -404,7 +406,7 @@ class TransformersScorer:
             if kept is not None:
                 given[segment] = kept
             else:
-                wishes.append(_Wish(key, Range(segment, 0, len(root.tokens))))
+                wishes.append(_Wish(key, Range(segment, 0, len(root.tokens)), root.recurs))
         branches = [replace(b, sees=_moved(b.sees, indices)) for b in evidence.branches]
         return given, wishes, branches
 
@@ -451,7 +453,7 @@ class TransformersScorer:
             values = kept.get(wish.part.segment)
             if wish.key and values is not None:
                 self._kept.put(wish.key, values, values.nbytes)
-                if self._folder is not None and self._mode == "cached":
+                if wish.recurs and self._folder is not None and self._mode == "cached":
                     self._folder.put(wish.key, values)
 
 

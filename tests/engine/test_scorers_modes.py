@@ -119,9 +119,12 @@ def masked_rows(scorer, wanted):
 
 
 def cached_rows(scorer, wanted):
-    """What mode `cached` means: passages side by side, each blind to the others."""
+    """What mode `cached` means: passages and question side by side, each blind to the others."""
     before = [*scorer._tokenizer._head, *scorer.tokenize("Context:\n").ids]
-    after = list(scorer.tokenize(f"Question: {wanted.question}\n\nAnswer: ").ids)
+    question = f"Question: {wanted.question}"
+    tokens = scorer.tokenize(f"{question}\n\nAnswer: ")
+    after = list(tokens.ids)
+    asked = sum(start < len(question) for start, _ in tokens.offsets)
     blocks = [
         (k, list(scorer.tokenize(unit.text + SEPARATOR).ids))
         for k, unit in enumerate(wanted.context.units)
@@ -141,9 +144,9 @@ def cached_rows(scorer, wanted):
         tail = [*after, *wanted.answer.ids[:-1]]
         ids += tail
         positions += range(start, start + len(tail))
-        owners = np.array(owner + [-2] * len(tail))
+        owners = np.array(owner + [-2] * asked + [-3] * (len(tail) - asked))
         visible = (owners[:, None] == owners[None, :]) | (owners[None, :] == -1)
-        visible[start:] = np.isin(owners, [-1, -2, *condition.kept])[None, :]
+        visible[start + asked :] = np.isin(owners, [-1, -2, -3, *condition.kept])[None, :]
         yield ids, positions, visible, start + len(after) - 1
 
 

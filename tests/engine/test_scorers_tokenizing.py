@@ -59,7 +59,22 @@ def test_parts_and_passage_spell_the_prompt():
     reader = PromptTokenizer(tokenizer(bos=True))
     parts = reader.parts("When?")
     middle = reader.tokenize("It opened\n\n").ids
-    assert (*parts.before, *middle, *parts.after) == reader.prompt_tokens("When?", "It opened").ids
+    after = parts.question + parts.cue
+    assert (*parts.before, *middle, *after) == reader.prompt_tokens("When?", "It opened").ids
+
+
+@pytest.mark.parametrize("question", ["When?", "", "a\n\n", "Wann\U0001f600", "x" * 50])
+def test_the_cue_holds_nothing_of_the_question_and_is_never_empty(question):
+    base = tokenizer(bos=True)
+    parts = PromptTokenizer(base).parts(question)
+    assert parts.cue
+    asked, cue = base.decode(list(parts.question)), base.decode(list(parts.cue))
+    assert asked.startswith(f"Question: {question}")
+    assert "\n\nAnswer: ".endswith(cue)
+    base.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    framed = PromptTokenizer(base, "chat").parts(question)
+    assert base.decode(list(framed.question + framed.cue)) == f"Question: {question}"
+    assert framed.cue
 
 
 def test_a_chat_template_frames_the_same_content():
