@@ -61,7 +61,7 @@ CPU = torch.device("cpu")
 SLOW = ("peer", "plain", "remove")
 QUICK_BUDGET = 30.0
 """Seconds after which a quick run begins no further round."""
-SHORT = ("short", 5, 100, 20)
+SHORT = ("short", 5, 80, 15)
 """The case on which a quick run compares features: name, units, context and answer tokens."""
 
 
@@ -549,8 +549,8 @@ def main() -> None:
     if bench.peer is None:
         say("the peer is not installed (pip install gasp-rag==0.2.1): its figures are null")
     warm = bench.case("warm-up", 2, 250, 40)
-    bench.time(warm, ["floor", "mask", "cached", "default"], 1)
-    bench.time(bench.case("warm-up", 2, 60, 10), ["peer"], 1)
+    bench.time(warm, ["floor", "mask", "default"], 1)
+    bench.time(bench.case("warm-up", 2, 40, 5), ["peer"], 1)
     names = ["floor", "mask", "shortlist", "cached", "default", "remove", "two", "peer", "plain"]
     if args.quick:
         names = [name for name in names if name not in ("two", "shortlist", "plain")]
@@ -562,8 +562,7 @@ def main() -> None:
     shapes = [("k5", 5, 900, 160)] + ([] if args.quick else [("k20", 20, 3800, 98)])
     for name, *shape in [] if args.only_grids else shapes:
         case = bench.case(name, *shape)
-        rounds = args.rounds if name == "k5" else 1
-        found = bench.time(case, names, rounds, QUICK_BUDGET if args.quick else None)
+        found = bench.time(case, names, args.rounds, QUICK_BUDGET if args.quick else None)
         compared, on = found, case
         if args.quick:
             on = bench.case(*SHORT)

@@ -286,7 +286,8 @@ def test_small_passes_give_the_same_numbers(family, limit, mode):
         tiny_scorer(family, mode=mode),
         tiny_scorer(family, mode=mode, max_tokens_per_batch=limit),
     )
-    wanted = request(wide, answer="It opened in 1931.")
+    evidence = context(["Dams.", "Boats.", "Ana."]) if limit == 1 else context()
+    wanted = request(wide, evidence, answer="Ana." if limit == 1 else "It opened in 1931.")
     a, b = wide.score([wanted])[0], narrow.score([wanted])[0]
     assert_close(a, b)
     assert a.tokens_computed == b.tokens_computed
