@@ -92,8 +92,9 @@ class TransformersScorer:
         name: goes into `info`.
         revision: goes into `info`.
         mode: `remove` re-tokenizes the prompt without the unit; `mask` hides the unit from the
-            question and the answer; `cached` also reads each passage and the question by themselves,
-            and so finds a passage again under other questions; `plain` is `remove` done slowly.
+            question and the answer; `cached` also reads each passage and the question by
+            themselves, and so finds a passage again under other questions; `plain` is `remove`
+            done slowly.
         prompt: `paper` or `chat`.
         max_tokens_per_batch: most tokens in one pass over the model; bounds the memory. None: 1024
             on a processor, whose caches hold no more than that, and 4096 on any other device.
