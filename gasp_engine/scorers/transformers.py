@@ -376,14 +376,14 @@ class TransformersScorer:
             ]
             return given, wishes, rows
         given, wishes, branches = self._plan_evidence(plan, job.evidence)
-        rows: dict[int, Route] = {}
+        found: dict[int, Route] = {}
         # Those that see no evidence first: the others then lie side by side.
         for index in sorted(range(len(branches)), key=lambda i: bool(branches[i].sees)):
             branch = branches[index]
             segment = plan.add((*branch.lead, *answer[:-1]), branch.position, branch.sees)
             first = len(branch.lead) - 1
-            rows[index] = (Range(segment, first, first + total),)
-        return given, wishes, [rows[index] for index in range(len(branches))]
+            found[index] = (Range(segment, first, first + total),)
+        return given, wishes, [found[index] for index in range(len(branches))]
 
     def _plan_evidence(
         self, plan: Plan, evidence: Evidence, *, keep_all: bool = False
