@@ -59,7 +59,7 @@ _WORD = re.compile(r"\w[\w\u0300-\u036f'’]{0,39}")
 _TOKEN = re.compile(r"\S{1,60}")
 _IDENTIFIER = re.compile(r".\d|://|\Awww\.|\w_\w|\w\.\w\w")
 _SYMBOL = re.compile("[\u2190-\u2bff\U0001f000-\U0001faff]")
-_BEFORE = re.compile(r"[^\s(\[{<\"“”„«»‹›'’*_`~|/—–,;:!?…=+-]*")
+_BEFORE = re.compile(r"[^\s(\[{<\"“”„«»‹›'’*_`~|/—–,;:：，；（!?…=+-]*")
 _PAIRED = re.compile(r"[()\[\]{}（）［］「」『』【】《》“”„‟\"«»]|`+")
 _OPENERS = {"(": ")", "[": "]", "{": "}", "（": "）", "［": "］", "【": "】", "《": "》"}
 _QUOTES = {"“": "”", "„": "“”", "‟": "”", "«": "»", "»": "«", "「": "」", "『": "』", '"': '"'}
@@ -251,6 +251,8 @@ class _Cutter:
         previous = self._word_before(low)
         if not previous:
             return True
+        if self._is_part_of_number(low, previous):
+            return True
         if self._is_number_of_item(low, previous):
             return False
         if text[stop - 1] == "]" and points_ahead(previous):
@@ -288,6 +290,12 @@ class _Cutter:
     def _word_before(self, low: int) -> str:
         match = _BEFORE.match(self.text[max(self.sentence, low - 40) : low][::-1])
         return match.group()[::-1] if match else ""
+
+    def _is_part_of_number(self, low: int, word: str) -> bool:
+        """The end of `23:00.`, `8,50.` or `3/4.`: neither an ordinal nor the number of an item."""
+        begin = low - len(word)
+        joint = self.text[max(self.sentence, begin - 2) : begin]
+        return word.isdigit() and len(joint) == 2 and joint[0].isdigit() and joint[1] in ":,/"
 
     def _is_number_of_item(self, low: int, word: str) -> bool:
         """`1.` or `a.` at the start of a sentence or after a colon numbers what follows."""

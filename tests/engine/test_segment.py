@@ -274,3 +274,28 @@ def test_a_language_is_a_code_and_anything_else_is_refused() -> None:
             segment(text, language=strange)
         with pytest.raises(InputError, match="ISO 639"):
             CheckOptions(language=strange)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (
+            "Open from 19:00 to 23:00. Entry is free.",
+            ["Open from 19:00 to 23:00.", "Entry is free."],
+        ),
+        ("It ended 3:2. The fans left.", ["It ended 3:2.", "The fans left."]),
+        ("See John 3:16. 17 came.", ["See John 3:16.", "17 came."]),
+        (
+            "Geöffnet bis 23:00. Eintritt kostet 8,50. Kinder zahlen nichts.",
+            ["Geöffnet bis 23:00.", "Eintritt kostet 8,50.", "Kinder zahlen nichts."],
+        ),
+        ("Steps: 1. Open it. 2. Close it.", ["Steps: 1. Open it.", "2. Close it."]),
+        ("步骤：1. 打开。2. 关闭。", ["步骤：1. 打开。", "2. 关闭。"]),
+        (
+            "Es war am 3. Mai um 9:15. Danach ging er.",
+            ["Es war am 3. Mai um 9:15.", "Danach ging er."],
+        ),
+    ],
+)
+def test_the_end_of_a_time_or_a_score_is_no_number_of_an_item(text, wanted):
+    assert pieces(text) == wanted
