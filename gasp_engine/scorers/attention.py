@@ -14,6 +14,7 @@ through a range) a piece's keys are laid side by side and masked instead.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -23,7 +24,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from ..errors import ModelLoadError
-from .layout import Bundle, PassLayout, Piece, Shelf, Source, Split, Tile
+from .layout import Bundle, PassLayout, Piece, Shelf, Source, Split
 
 NAME = "gasp_packed"
 """What the attention is registered under with transformers."""
@@ -141,8 +142,11 @@ class _LayerPass:
         for row in split.rows:
             parts |= self._attend_themselves(row)
         laid = self._lay(split.shelf) if split.is_laid else None
-        for tile in split.tiles:
-            key, value = self._tile_keys(tile, split.shelf, laid)
+        for tile, sources in zip(split.tiles, split.sources, strict=True):
+            if laid is None:
+                key, value = self._gather(sources)
+            else:
+                key, value = (_joined([t[:, b:e] for b, e in tile.ranges]) for t in laid)
             out, lse = self._attend_range(self.query[:, tile.places], key, value)
             sizes = [piece.size for piece in tile.pieces]
             found = zip(out.split(sizes, 1), lse.split(sizes, 1), strict=True)
@@ -163,20 +167,13 @@ class _LayerPass:
         out, lse = _flash(query, key, value, self.scale, causal=True)
         return {piece.begin: [(out[i], lse[i])] for i, piece in enumerate(row)}
 
-    def _tile_keys(
-        self, tile: Tile, shelf: Shelf, laid: tuple[Tensor, Tensor] | None
-    ) -> tuple[Tensor, Tensor]:
-        pairs: list[tuple[Tensor, Tensor]] = []
-        for begin, end in tile.ranges:
-            if laid is not None:
-                pairs.append((laid[0][:, begin:end], laid[1][:, begin:end]))
-            else:
-                pairs += [self._slice(source) for source in shelf.sources(begin, end)]
-        return _joined([k for k, _ in pairs]), _joined([v for _, v in pairs])
-
     def _lay(self, shelf: Shelf) -> tuple[Tensor, Tensor]:
         """All keys and values of a shelf, [KH, total, size]."""
-        parts = [self._slice(source) for source in shelf.sources(0, shelf.total)]
+        return self._gather(shelf.sources(0, shelf.total))
+
+    def _gather(self, sources: Sequence[Source]) -> tuple[Tensor, Tensor]:
+        """Keys and values of some ranges, one after the other; not copied where there is one."""
+        parts = [self._slice(source) for source in sources]
         return _joined([k for k, _ in parts]), _joined([v for _, v in parts])
 
     def _slice(self, source: Source) -> tuple[Tensor, Tensor]:
@@ -196,13 +193,12 @@ class _LayerPass:
         return out[0].reshape(heads, size, -1), lse[0].reshape(heads, size)
 
     def attend_masked(self, piece: Piece) -> None:
+        """Fill the rows of `out` that belong to one piece, with a mask over all of its keys."""
         sources = piece.within(self.window).sources
         size = piece.size
         device = self.query.device
         here = slice(piece.begin, piece.end)
-        parts = [self._slice(source) for source in sources]
-        parts.append((self.key[:, here], self.value[:, here]))
-        keys, values = torch.cat([k for k, _ in parts], 1), torch.cat([v for _, v in parts], 1)
+        keys, values = self._gather([*sources, Source(None, piece.begin, piece.end, 0)])
         starts = [(s.position, s.size) for s in sources] + [(piece.position, size)]
         at = torch.cat([torch.arange(p, p + n, device=device) for p, n in starts])
         mine = torch.arange(piece.position, piece.position + size, device=device)[:, None]

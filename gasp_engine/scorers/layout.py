@@ -168,7 +168,7 @@ class PassLayout:
             if piece.size >= _SMALL or any(source.kept is None for source in piece.sources):
                 return []
             own = piece.own
-            groups.setdefault((piece.size, own.end - own.begin if own else 0), []).append(piece)
+            groups.setdefault((piece.size, own.size if own else 0), []).append(piece)
         bundles = [Bundle(tuple(group)) for group in groups.values()]
         return bundles if all(bundle.is_worth_it for bundle in bundles) else []
 
@@ -182,9 +182,14 @@ class Split:
     """
 
     def __init__(self, pieces: Sequence[Piece], window: int | None) -> None:
-        self.cut = [piece for piece in pieces if piece.is_cut(window)]
+        self.cut: list[Piece] = []
         """Pieces that cannot be split, because the window hides some keys of a range."""
-        whole = [piece.within(window) for piece in pieces if not piece.is_cut(window)]
+        whole: list[Piece] = []
+        for piece in pieces:
+            if piece.is_cut(window):
+                self.cut.append(piece)
+            else:
+                whole.append(piece.within(window))
         self.rows: list[list[Piece]] = []
         """The others, where neighbours of equal length can be run side by side."""
         for piece in whole:
@@ -197,6 +202,12 @@ class Split:
         """What they see before themselves."""
         self.tiles = _tiles(whole, self.shelf)
         """All of that, each key of each piece in exactly one tile."""
+        # Worked out here, once a pass, and not in each of the model's layers.
+        self.sources = [
+            [source for run in tile.ranges for source in self.shelf.sources(*run)]
+            for tile in self.tiles
+        ]
+        """For each tile, where its keys lie."""
         crossing = [r for t in self.tiles for r in t.ranges if len(self.shelf.sources(*r)) > 1]
         self.is_laid = sum(end - begin for begin, end in crossing) > self.shelf.total
         """Whether to lay the shelf out, because tiles would otherwise copy more keys than that."""
@@ -372,7 +383,7 @@ class Bundle:
     @cached_property
     def own_mask(self) -> Tensor:
         """0 where a token sees one of its piece's own keys or of the piece itself, else −inf."""
-        before = self.own[0].end - self.own[0].begin if self.own else 0
+        before = self.own[0].size if self.own else 0
         full = torch.full((self.size, before + self.size), -torch.inf)
         return full.triu(before + 1)
 
