@@ -293,7 +293,7 @@ def test_the_event_loop_goes_on_while_an_answer_is_scored():
 @pytest.mark.timeout(300)
 def test_sixteen_threads_get_the_serial_results(evaluator):
     long = " ".join([DAM, BOATS] * 20)
-    jobs = [("Yes.", [DAM]) if i % 2 else (long, [DAM]) for i in range(16 * 8)]
+    jobs = [("Yes.", [DAM]) if i % 2 else (long, [DAM]) for i in range(16 * 25)]
     expected = [evaluator.evaluate("When?", *jobs[i]) for i in (0, 1)]
     with ThreadPoolExecutor(16) as pool:
         results = list(pool.map(lambda job: evaluator.evaluate("When?", *job), jobs))
